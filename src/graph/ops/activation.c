@@ -1,8 +1,8 @@
-/* activation.c - gradients and public functions of activations, functions of one number, powers:
- * those that a CURVE of elementwise.def does not make.
+/* activation.c - gradients and public functions of activations, functions of one number and powers
+ * that are not made from a CURVE of elementwise.def.
  *
- * The definitions are rows of elementwise.def; which gradient is whose and what it reads stands in
- * activation.h. */
+ * The definitions are rows of elementwise.def; activation.h assigns the gradients and says what
+ * they read. */
 #include "graph/ops/activation.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ weir_status weir_acos_grad_of(weir_grad *g)
     return weir_grad_set(g, 0, weir_neg(weir_row2(WEIR_OP_ASIN_GRAD, g->dy[0], g->x[0])));
 }
 
-/* Of steps: 0 wherever there is a slope. */
+/* Of step functions: 0 everywhere. */
 weir_status weir_step_grad_of(weir_grad *g)
 {
     return weir_grad_set(g, 0, weir_fill(g->x[0]->dev, g->x[0]->layout.desc, 0));
@@ -95,7 +95,7 @@ weir_tensor *weir_elu(weir_tensor *x, double alpha)
     return weir_row1(WEIR_OP_ELU, x, alpha, 0);
 }
 
-/* The constants that keep mean 0 and variance 1 fixed (Klambauer et al. 2017). */
+/* The constants for which mean 0 and variance 1 are a fixed point (Klambauer et al. 2017). */
 weir_tensor *weir_selu(weir_tensor *x)
 {
     const double alpha = 1.6732632423543772848, scale = 1.0507009873554804934;
@@ -121,7 +121,7 @@ weir_tensor *weir_pow(weir_tensor *a, weir_tensor *b)
     return weir_row2(WEIR_OP_POW, a, b);
 }
 
-/* A slope per channel is viewed as (c, 1, ..., 1), which broadcasts along axis 1. */
+/* Slopes per channel are viewed as (c, 1, ..., 1), which broadcasts to all axes after axis 1. */
 weir_tensor *weir_prelu(weir_tensor *x, weir_tensor *slope)
 {
     char have[WEIR_DESC_TEXT], image[WEIR_DESC_TEXT];

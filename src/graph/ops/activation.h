@@ -1,6 +1,6 @@
 /* activation.h - flags and gradients of the rows that activation.c differentiates.
  *
- * Included by elementwise.c, which makes the definitions, after its PLAIN and GRAD. */
+ * Included by elementwise.c, which builds the definitions, after its macros PLAIN and GRAD. */
 #ifndef WEIR_GRAPH_OPS_ACTIVATION_H
 #define WEIR_GRAPH_OPS_ACTIVATION_H
 

@@ -1,10 +1,10 @@
 /* attention.c - definition of scaled dot-product attention and its gradient.
  *
- * Vaswani et al., "Attention is all you need" (2017): per batch and head softmax(q k^T / sqrt(d))
- * v. Heads lie side by side in the last axis, so that projections need no rearranging. Scores are
- * never stored: beside y the forward returns the logarithm of each row's sum of exponentials, from
- * which the gradient computes the probabilities again (Dao et al., "FlashAttention", 2022). Of
- * halves it is f32, as its error becomes that of all probabilities of a row. */
+ * Vaswani et al., "Attention is all you need" (2017): softmax(q k^T / sqrt(d)) v for each batch and
+ * head. Heads lie side by side in the last axis, so projections need no rearranging. Scores are
+ * never stored: besides y, the forward call returns lse, the logarithm of each row's sum of
+ * exponentials, from which the gradient recomputes the probabilities (Dao et al., "FlashAttention",
+ * 2022). For halves lse is f32, since its error affects all probabilities of a row. */
 #include "graph/ops/define.h"
 
 /* ---- forward: q (b,t,h*d), k (b,s,h*d), v (b,s,h*e) -> y (b,t,h*e), lse (b,h,t) ---- */
@@ -65,7 +65,7 @@ static weir_status attention_gradient(weir_grad *g)
     return WEIR_OK;
 }
 
-/* Score elements that count, over batch and heads. */
+/* Number of scores that are not masked, over batch and heads. */
 static double scores(const weir_call *c)
 {
     const weir_attention_attr *const a = c->attr;
@@ -76,7 +76,8 @@ static double scores(const weir_call *c)
     return (double)q[0] * (double)a->heads * (a->causal ? seen : t * s);
 }
 
-/* `of_d` products over a head's columns of q and `of_e` over those of v, and an exponential. */
+/* flops of `of_d` products over the columns of q of a head, `of_e` products over those of v, and an
+ * exponential per score. */
 static double products(const weir_call *c, double of_d, double of_e)
 {
     const weir_attention_attr *const a = c->attr;

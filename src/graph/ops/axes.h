@@ -1,4 +1,4 @@
-/* axes.h - what reductions and what follows them share: shapes, sums over two inputs.
+/* axes.h - shared by reductions and operations built on them: shapes, sums over two inputs.
  * Defined in moment.c and reduce.c. */
 #ifndef WEIR_GRAPH_OPS_AXES_H
 #define WEIR_GRAPH_OPS_AXES_H
@@ -20,7 +20,7 @@ static inline weir_desc weir_reduced(const weir_desc *d, const weir_reduce_attr 
     return out;
 }
 
-/* The shape of x with reduced axes as 1: what a gradient broadcasts from. */
+/* The shape of d with reduced axes kept as 1, from which gradients broadcast. */
 static inline weir_desc weir_reduced_kept(const weir_desc *d, const weir_reduce_attr *a)
 {
     const weir_reduce_attr keep = {.dims = a->dims, .keep = 1};
@@ -28,7 +28,7 @@ static inline weir_desc weir_reduced_kept(const weir_desc *d, const weir_reduce_
     return weir_reduced(d, &keep);
 }
 
-/* Elements of d that one result of the reduction is made of. */
+/* Number of elements of d that are reduced to one. */
 static inline double weir_reduced_count(const weir_desc *d, const weir_reduce_attr *a)
 {
     double n = 1;
@@ -39,11 +39,11 @@ static inline double weir_reduced_count(const weir_desc *d, const weir_reduce_at
     return n;
 }
 
-/* The attributes of reducing x over dims; false, with the message, if that makes no sense. */
+/* Sets the attributes of reducing x over dims. Returns false, with a message, for a wrong axis. */
 bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool keep,
                       weir_reduce_attr *a);
 
-/* scale * the sum of a b over dims (0: all); b broadcasts to a. */
+/* scale * the sum of a b over dims (bit i: axis i; 0: all); b broadcasts to a. */
 weir_tensor *weir_dot(weir_tensor *a, weir_tensor *b, uint32_t dims, bool keep, double scale);
 
 /* The same of (a - b)^2. */

@@ -1,9 +1,9 @@
-/* basic.c - the calls that gradients and composed operations are made of: arithmetic.
+/* basic.c - arithmetic that gradients and composed operations call.
  *
- * The rule: no two files of this folder refer to each other, not even by way of others. The rows'
- * definitions (elementwise.c) refer to gradients in activation.c, norm.c and layer_norm.c, so a row
- * that these or what they call need as a public function has it here, below them all. A public
- * function needs the number of its op only, not the definition. */
+ * Files of this folder must not refer to each other in a circle. The definitions of rows
+ * (elementwise.c) refer to gradients in activation.c, norm.c and layer_norm.c. Public functions
+ * that those call stand here, below all of them: a public function needs only the number of its op,
+ * not the definition. */
 #include "graph/ops/define.h"
 
 weir_tensor *weir_neg(weir_tensor *x)

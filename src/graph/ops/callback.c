@@ -1,8 +1,8 @@
-/* callback.c - definitions of operations of the caller's own: the function and its gradient.
+/* callback.c - definitions of operations supplied by the caller: the function and its gradient.
  *
- * Neither op is pure: what the functions do beside their results is unknown, so calls are never
- * merged or repeated and keep their order. Attributes carry the descs of x and y, because the
- * gradient may be given neither. */
+ * Neither op is pure: the functions may have side effects, so calls are never merged or repeated
+ * and keep their order. Attributes hold the descs of x and y, because the gradient may be given
+ * neither. */
 #include <stdint.h>
 
 #include "graph/ops/define.h"
@@ -43,7 +43,7 @@ static weir_status callback_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* A gradient for each float y, zeros where none arrives. */
+/* Appends a gradient for each float y, zeros for those without one. */
 static weir_status add_dy(const weir_grad *g, weir_tensor **in, int *n)
 {
     for (int i = 0; i < g->nout; i++) {
@@ -117,7 +117,7 @@ const weir_opdef weir_op_callback_grad = {
 
 /* ---- public function ---- */
 
-/* Operands fit into a call, the gradient's call too. */
+/* Fails if there are more operands than a call, or the call of the gradient, can have. */
 static weir_status check_counts(const weir_callback_def *def, const char *name, int nin, int nout,
                                 const weir_desc *out_desc)
 {
@@ -151,7 +151,7 @@ static weir_status pack(weir_callback_attr *a, const weir_callback_def *def, voi
     return WEIR_OK;
 }
 
-/* Without a backward the results are constants to the tape. */
+/* Without a backward function, results are constants for the tape. */
 static weir_status record(const weir_callback_def *def, int nin, weir_tensor *const *in,
                           const weir_callback_attr *a, weir_tensor **made)
 {

@@ -1,7 +1,7 @@
 /* compare.c - definitions of comparisons (numbers in, bool out), logic (bool) and where.
  *
- * Inputs broadcast (NumPy) and may have any strides; the output is dense. Only where has a
- * gradient: each element's goes to the input that it was taken from. */
+ * Inputs broadcast (NumPy) and may have any strides; the output is dense. Only `where` has a
+ * gradient: that of each element flows to the input from which the element was taken. */
 #include "graph/ops/define.h"
 
 /* ---- infer ---- */

@@ -1,9 +1,9 @@
 /* conv.c - definitions of convolution, its two gradients, and transposed convolution.
  *
- * Shapes: x (n,c,h,w), w (o,c/groups,kh,kw), bias (o), y (n,o,oh,ow). Like every library's it is a
- * correlation: the kernel is not flipped. Both gradients are ops of their own rather than
- * convolutions of rearranged operands, so that a device can choose its best kernel for each. They
- * take the forward's attributes plus the sizes that their operands do not tell. */
+ * Shapes: x (n,c,h,w), w (o,c/groups,kh,kw), bias (o), y (n,o,oh,ow). As in other libraries this is
+ * a cross-correlation: the kernel is not flipped. Both gradients are separate ops rather than
+ * convolutions of rearranged operands, so that a device can choose its best kernel for each. Their
+ * attributes are those of the forward call and the sizes that their operands do not imply. */
 #include "graph/ops/window.h"
 
 /* (h,w) of an operand with 4 axes, or (kh,kw) of the weights. */
@@ -12,7 +12,7 @@ static const int64_t *image_of(const weir_layout *l)
     return &l->desc.dim[2];
 }
 
-/* 2 flops per weight and output element: y is any tensor shaped as the output, w as the weights. */
+/* flops: 2 per weight and output element. y has the shape of the output, w that of the weights. */
 static double conv_cost(const weir_desc *y, const int64_t *w)
 {
     return 2 * (double)weir_shape_count(y) * (double)w[0] * (double)w[1] * (double)w[2];
@@ -70,7 +70,7 @@ static weir_status conv2d_grad_x(weir_grad *g)
     return weir_grad_set(g, 0, weir_record1(WEIR_OP_CONV2D_GRAD_X, 2, in, &attr, sizeof attr));
 }
 
-/* Weights and bias in one op where both are wanted: dy is read once. */
+/* Gradients of weights and, if wanted, bias in one op, which reads dy once. */
 static weir_status conv2d_grad_w(weir_grad *g)
 {
     const weir_conv2d_attr *const a = g->attr;
@@ -85,7 +85,7 @@ static weir_status conv2d_grad_w(weir_grad *g)
     return weir_wants(g, 2) ? weir_grad_set(g, 2, out[1]) : WEIR_OK;
 }
 
-/* The bias alone (frozen weights) is a plain sum over all but the channels. */
+/* The gradient of the bias alone (frozen weights) is a sum over all axes except channels. */
 static weir_status conv2d_grad(weir_grad *g)
 {
     if (weir_wants(g, 0))
@@ -150,7 +150,7 @@ const weir_opdef weir_op_conv2d_grad_x = {
 
 /* ---- x, dy -> dw, and dbias if the attributes ask for it ---- */
 
-/* The number of outputs follows the attributes. */
+/* The attributes determine the number of outputs. */
 static weir_status conv2d_grad_w_infer(weir_call *c)
 {
     const weir_conv2d_gradw_attr *const a = c->attr;
@@ -189,8 +189,8 @@ const weir_opdef weir_op_conv2d_grad_w = {
 
 /* ---- transposed: x (n,c,h,w), w (c,o/groups,kh,kw) -> y (n,o,H,W) ----
  *
- * It is the gradient of a convolution from y's shape to x's by its input, with the convolution's
- * weights; its own gradients are that convolution and its gradient by the weights. */
+ * This is the gradient, by its input, of the convolution with the same weights that maps y's shape
+ * to x's. Its gradients are that convolution and the convolution's gradient by the weights. */
 
 static weir_status conv_transpose2d_infer(weir_call *c)
 {
@@ -256,7 +256,7 @@ const weir_opdef weir_op_conv_transpose2d = {
 
 /* ---- public functions ---- */
 
-/* An option left at 0 means 1. */
+/* Options that are 0 mean 1. */
 static int64_t or_1(int64_t v)
 {
     return v != 0 ? v : 1;
@@ -298,8 +298,8 @@ static weir_tensor *add_bias(weir_tensor *y, weir_tensor *bias)
     return weir_add(y, weir_reshape(bias, 4, (int64_t[]){1, b->dim[0], 1, 1}));
 }
 
-/* Size along axis k of what a transposed convolution makes; -1 where a number is beyond
- * WEIR_WINDOW_MAX, which infer refuses before it looks at sizes. */
+/* Size along axis k of the result of a transposed convolution; -1 if a number exceeds
+ * WEIR_WINDOW_MAX, which infer refuses before it checks sizes. */
 static int64_t grown(int64_t n, int64_t kernel, const weir_conv2d_attr *a, int k, int64_t more)
 {
     const int64_t arg[] = {n, kernel, a->stride[k], a->pad[k], a->dilation[k], more};

@@ -1,13 +1,13 @@
-/* define.c - what definitions share: checks, outputs, costs, calls recorded for a gradient.
+/* define.c - helpers of definitions: checks, outputs, costs, calls recorded for a gradient.
  *
- * At the bottom of this folder: it refers to no other file of it. */
+ * Lowest in this folder: it refers to no other file of it. */
 #include <stdio.h>
 
 #include "graph/ops/define.h"
 
 /* ---- recording ---- */
 
-/* Further outputs (winners of a pooling, lse of a loss) are for the gradient only. */
+/* Outputs after the first (winners of a pooling, lse of a loss) serve the gradient only. */
 weir_tensor *weir_record1(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                           size_t attr_bytes)
 {
@@ -164,7 +164,7 @@ weir_status weir_check_dims(const weir_call *c, int i, const char *name, const w
                           weir_desc_text(d, want), weir_desc_text(&c->in[i].desc, have));
 }
 
-/* Left to right; the dims so far are the first operand of each step. */
+/* Broadcasts from left to right: the dims so far with those of the next input. */
 weir_status weir_check_broadcast(const weir_call *c, weir_desc *out)
 {
     if (c->nin == 0)
@@ -229,7 +229,7 @@ weir_tensor *weir_sum_to(weir_tensor *g, const weir_desc *to)
     const int              lead = from->ndim - to->ndim;
     uint32_t               dims = 0;
 
-    /* Axes of size 1 in g were not repeated: those that `to` lacks go with the reshape. */
+    /* Axes of size 1 in g were not repeated; the reshape removes those that `to` lacks. */
     for (int i = 0; i < from->ndim; i++)
         if (from->dim[i] != 1 && (i < lead || to->dim[i - lead] == 1))
             dims |= 1u << i;

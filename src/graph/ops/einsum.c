@@ -1,9 +1,10 @@
-/* einsum.c - Einstein's summation of one or two operands, composed of views, sums and one product.
+/* einsum.c - Einstein summation of one or two operands, composed of views, sums and one product.
  *
- * Labels that stand in one operand alone and not in the result are summed at once. The others are
- * in both operands and the result (batch), in one operand and the result (left, right), or in both
- * operands alone (inner). With inner labels the operands become matrices (batch, left, inner) and
- * (batch, inner, right) and the rest is a batched product; without, they broadcast and multiply. */
+ * Labels that occur in one operand only and not in the result are summed first. The others occur in
+ * both operands and the result (batch), in one operand and the result (left, right), or in both
+ * operands only (inner). With inner labels the operands become matrices (batch, left, inner) and
+ * (batch, inner, right), and a batched product does the rest; without, they broadcast and
+ * multiply. */
 #include <string.h>
 
 #include "graph/ops/define.h"
@@ -28,7 +29,7 @@ static bool has(const weir_labels *l, char label)
     return l->n > 0 && memchr(l->at, label, (size_t)l->n) != NULL;
 }
 
-/* The labels of `of` that are in `with`, or that are not; in the order of `of`. */
+/* The labels of `of` that are (in) or are not (!in) in `with`, in the order of `of`. */
 static weir_labels pick(const weir_labels *of, const weir_labels *with, bool in)
 {
     weir_labels r = {0};
@@ -39,7 +40,7 @@ static weir_labels pick(const weir_labels *of, const weir_labels *with, bool in)
     return r;
 }
 
-/* a, then b; they fit, as all labels of it are those of one tensor. */
+/* a followed by b; together they are the labels of one tensor, so they fit. */
 static weir_labels joined(const weir_labels *a, const weir_labels *b)
 {
     weir_labels r = *a;
@@ -71,7 +72,7 @@ static weir_status add_label(const char *text, weir_labels *side, char label)
     return WEIR_OK;
 }
 
-/* "ab, bc -> ac" into the sides; t->n is what it names. */
+/* Parses "ab, bc -> ac" into t->side; sets t->n, the number of operands. */
 static weir_status parse(weir_einsum_terms *t)
 {
     int  at = 0;
@@ -134,9 +135,9 @@ static weir_status check_terms(const weir_einsum_terms *t)
     return WEIR_OK;
 }
 
-/* ---- the parts of the sum; NULL is handed on ---- */
+/* ---- the parts of the sum; NULL inputs give NULL ---- */
 
-/* Sums operand k over the labels that stand nowhere else. */
+/* Sums operand k over the labels that occur nowhere else. */
 static void sum_alone(weir_einsum_terms *t, int k)
 {
     weir_labels *const own = &t->side[k];
@@ -154,7 +155,7 @@ static void sum_alone(weir_einsum_terms *t, int k)
     *own = kept;
 }
 
-/* x, whose axes are `from`, with its axes in the order `to`. */
+/* x with its axes, labelled `from`, in the order `to`. */
 static weir_tensor *arranged(weir_tensor *x, const weir_labels *from, const weir_labels *to)
 {
     int axes[WEIR_MAX_DIMS] = {0};
@@ -175,7 +176,8 @@ static int64_t elements(const weir_einsum_terms *t, const weir_labels *l)
     return n;
 }
 
-/* Operand k as matrices (batch, rows, columns); *turned if they lie transposed: no copy then. */
+/* Operand k as matrices (batch, rows, columns). *turned: they are stored transposed, which avoids a
+ * copy. */
 static weir_tensor *matrices(const weir_einsum_terms *t, int k, const weir_labels *batch,
                              const weir_labels *rows, const weir_labels *columns, bool *turned)
 {
@@ -191,7 +193,7 @@ static weir_tensor *matrices(const weir_einsum_terms *t, int k, const weir_label
     return weir_reshape(arranged(t->x[k], &t->side[k], &order), 3 - skip, dim + skip);
 }
 
-/* Reshaped to the sizes of the labels. */
+/* y reshaped to the sizes of the labels. */
 static weir_tensor *unfolded(const weir_einsum_terms *t, weir_tensor *y, const weir_labels *l)
 {
     int64_t dim[WEIR_MAX_DIMS];
@@ -214,7 +216,7 @@ static weir_tensor *product(const weir_einsum_terms *t, const weir_labels *inner
     return arranged(unfolded(t, weir_matmul_t(ma, mb, ta, tb), &all), &all, out);
 }
 
-/* Operand k with the axes of the result, 1 where it has none of its own. */
+/* Operand k with the axes of the result, of size 1 where it has no such label. */
 static weir_tensor *expand_term(const weir_einsum_terms *t, int k)
 {
     const weir_labels *const out = &t->side[RESULT];
@@ -226,7 +228,7 @@ static weir_tensor *expand_term(const weir_einsum_terms *t, int k)
     return weir_reshape(arranged(t->x[k], &t->side[k], &own), out->n, dim);
 }
 
-/* Of checked terms. Sizes are looked up in the operands as they were given, sums in their place. */
+/* Evaluates checked terms. Sizes come from the given operands; sums replace those of a copy. */
 static weir_tensor *evaluate(const weir_einsum_terms *given)
 {
     weir_einsum_terms t = *given;

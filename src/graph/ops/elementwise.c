@@ -30,7 +30,7 @@ static weir_status row_infer(weir_call *c)
     return weir_out_checked(c, 0, &d);
 }
 
-/* Draws have no input to take a shape from: it is in the attributes. */
+/* Random draws have no input: the attributes hold the shape. */
 static weir_status draw_infer(weir_call *c)
 {
     const weir_draw_attr *const a = c->attr;
@@ -44,7 +44,7 @@ static weir_status draw_infer(weir_call *c)
     return weir_out_checked(c, 0, &d);
 }
 
-/* Rows that do more than about one operation per element. */
+/* Operations per element of rows that take more than about one. */
 static double row_cost(int64_t op)
 {
     return op == WEIR_OP_BN_APPLY || op == WEIR_OP_LN_APPLY                ? 5
@@ -86,7 +86,7 @@ static weir_status affine_grad(weir_grad *g)
     return weir_grad_set(g, 0, weir_affine(g->dy[0], a->s, 0));
 }
 
-/* The mask is drawn again at the same position. */
+/* Draws the same mask again, at the position of the forward call. */
 static weir_status dropout_grad(weir_grad *g)
 {
     weir_tensor *out[WEIR_MAX_OUT] = {NULL};
@@ -96,7 +96,7 @@ static weir_status dropout_grad(weir_grad *g)
     return weir_grad_set(g, 0, out[0]);
 }
 
-/* ---- gradients of two inputs: what broadcasting repeated is summed ---- */
+/* ---- gradients of two inputs, summed over broadcast axes ---- */
 
 static weir_status add_grad(weir_grad *g)
 {
@@ -106,7 +106,7 @@ static weir_status add_grad(weir_grad *g)
     return WEIR_OK;
 }
 
-/* Summed first, negated then: the sum is the smaller tensor. */
+/* Sums before it negates, since the sum is the smaller tensor. */
 static weir_status sub_grad(weir_grad *g)
 {
     if (weir_wants(g, 0))
@@ -136,7 +136,7 @@ static weir_status div_grad(weir_grad *g)
     return WEIR_OK;
 }
 
-/* Of whole quotients: steps, so 0 wherever there is a slope. */
+/* Of rounded quotients, which are step functions: 0 everywhere. */
 static weir_status steps_grad(weir_grad *g)
 {
     for (int i = 0; i < 2; i++)
@@ -145,7 +145,7 @@ static weir_status steps_grad(weir_grad *g)
     return WEIR_OK;
 }
 
-/* a - b floor(a / b): the quotient has no slope. */
+/* Of a - b floor(a / b), where the gradient of the quotient is 0. */
 static weir_status remainder_grad(weir_grad *g)
 {
     if (weir_wants(g, 0))
@@ -157,7 +157,7 @@ static weir_status remainder_grad(weir_grad *g)
     return WEIR_OK;
 }
 
-/* Of max and min: dy where the own input was chosen, half of it at a tie. */
+/* Of max and min: dy for the input that was chosen, half of it for each at a tie. */
 static weir_status chosen_grad(weir_grad *g, weir_op op)
 {
     for (int i = 0; i < 2; i++)
@@ -176,7 +176,7 @@ static weir_status min_grad(weir_grad *g)
     return chosen_grad(g, WEIR_OP_MIN_GRAD);
 }
 
-/* Binary cross entropy: the target, linear in both, has the shape of the first input. */
+/* Binary cross entropy is linear in the target, which has the shape of the first input. */
 static weir_status bce_logits_grad(weir_grad *g)
 {
     weir_tensor *const dy = g->dy[0], *const logit = g->x[0];
@@ -200,7 +200,7 @@ static weir_status bce_grad(weir_grad *g)
 
 enum {
     ROW_FLAGS = WEIR_PURE | WEIR_ELEMENTWISE | WEIR_STRIDED,
-    ALL_IN = (1 << WEIR_MAX_IN) - 1     /* inputs a row does not have do no harm in a mask */
+    ALL_IN = (1 << WEIR_MAX_IN) - 1     /* bits of inputs that a row does not have are ignored */
 };
 
 #define PLAIN     .flags = ROW_FLAGS, .infer = row_infer
@@ -249,14 +249,14 @@ enum {
 
 #include "graph/ops/activation.h"
 
-/* Any input of the output's size may give its memory to it. */
+/* The output may take over the memory of any input of its size. */
 #define OPDEF(id, nin, ...)                                                                        \
     const weir_opdef weir_op_##id = {.name = #id, .nin_min = nin, .nin_max = nin, .nout = 1,       \
                                      .inplace = ALL_IN >> (WEIR_MAX_IN - (nin)),                   \
                                      .flops = row_flops, __VA_ARGS__};
 
-/* A curve's gradient takes the attributes of the call whose gradient it is. (Of relu only the sign
- * of the result is needed, which lets a pass keep bits instead: sign_pack.) */
+/* The gradient of a CURVE, a row with the attributes of the forward call. (That of relu needs only
+ * the sign of the result; the pass relu_sign_bits replaces the result by bits.) */
 static weir_status curve_grad(weir_grad *g, weir_op row, weir_tensor *t)
 {
     weir_tensor *const in[] = {g->dy[0], t};
@@ -285,11 +285,11 @@ enum { READS_x = 1, READS_y = 0 };
 #include "core/elementwise.def"
 #undef ROW
 
-/* ---- groups and packed signs, which only passes make ---- */
+/* ---- fused groups and packed signs, created by passes only ---- */
 
-/* All outputs have the shape that the inputs broadcast to. A group without inputs (draws alone) has
- * no shape to derive, nor do operands say which outputs are halves: the pass that makes it keeps
- * the layouts of the rows and casts. */
+/* All outputs have the shape to which the inputs broadcast. Neither the shape of a group without
+ * inputs (random draws) nor which outputs are halves follows from the operands: the fuse pass keeps
+ * the layouts of the original nodes. */
 static weir_status fused_infer(weir_call *c)
 {
     const weir_ew_program *const p = c->attr;
@@ -303,7 +303,7 @@ static weir_status fused_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* The sum over the members. */
+/* The sum over the steps. */
 static double fused_flops(const weir_call *c)
 {
     const weir_ew_program *const p = c->attr;
@@ -325,8 +325,7 @@ const weir_opdef weir_op_fused = {
     .flops = fused_flops,
 };
 
-/* y -> u8: bit i % 8 of byte i / 8 is !(y[i] <= 0), i in memory order: what relu's gradient needs,
- * which NaN passes. */
+/* y -> u8: bit i % 8 of byte i / 8 is !(y[i] <= 0), true for NaN; i counts in memory order. */
 static weir_status sign_pack_infer(weir_call *c)
 {
     const weir_desc d = weir_1d(WEIR_U8, (weir_shape_count(&c->in[0].desc) + 7) / 8);
@@ -346,7 +345,7 @@ const weir_opdef weir_op_sign_pack = {
     .flops = weir_flops_input,
 };
 
-/* dy, bits -> dx, the bits in the memory order of dy. */
+/* dy, bits -> dx; the bits follow dy's memory order. */
 const weir_opdef weir_op_sign_relu_grad = {
     .name = "sign_relu_grad",
     .flags = WEIR_PURE,
@@ -409,7 +408,7 @@ weir_status weir_draw_check(const char *who, weir_op op, weir_dtype type, double
     return WEIR_OK;
 }
 
-/* Recorded, unlike weir_write_uniform: a planned step draws new numbers at every run. */
+/* A recorded call, unlike weir_write_uniform: a planned step draws new numbers in every run. */
 static weir_tensor *draw(weir_device *d, weir_op op, const weir_desc *desc, double s, double t)
 {
     weir_draw_attr attr = {.ew = {s, t}};

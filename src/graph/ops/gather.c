@@ -1,7 +1,7 @@
-/* gather.c - definitions of reading and adding to rows by index, of one-hot rows, of a range.
+/* gather.c - definitions of reading rows by index, adding to rows, one-hot rows and ranges.
  *
- * What an index is cannot be known when a call is recorded: kernels find one outside the table.
- * They know tables (v,d) and indices (n) only; the public functions reshape to that and back. */
+ * The values of indices are unknown when a call is recorded, so kernels check them. Kernels take
+ * tables (v,d) and indices (n) only; the public functions reshape to these and back. */
 #include "graph/ops/define.h"
 
 static bool is_index(weir_dtype t)
@@ -9,7 +9,7 @@ static bool is_index(weir_dtype t)
     return t == WEIR_I32 || t == WEIR_I64;
 }
 
-/* Input i is indices (n), input i + 1 (if any) rows (n,d). */
+/* Fails unless input i is indices (n) and input i + 1, if any, rows (n,d). */
 static weir_status check_index(const weir_call *c, int i)
 {
     if (!is_index(c->in[i].desc.dtype))
@@ -161,7 +161,7 @@ const weir_opdef weir_op_arange = {
 
 /* ---- public functions ---- */
 
-/* Checked sizes never overflow in a product, an axis of size 0 apart counted as 1. */
+/* The product of dims from..to-1. The desc was checked, so the product cannot overflow. */
 static int64_t product(const weir_desc *d, int from, int to)
 {
     int64_t n = 1;
@@ -171,7 +171,7 @@ static int64_t product(const weir_desc *d, int from, int to)
     return n;
 }
 
-/* The index has one of the right types; x has rows; dims of (index..., row...) to *out. */
+/* Fails unless the index is i32 or i64 and x has rows. *out gets the dims (index..., row...). */
 static weir_status rows_desc(const char *who, const weir_desc *x, const weir_desc *index,
                              weir_desc *out)
 {
@@ -196,7 +196,7 @@ static weir_status rows_desc(const char *who, const weir_desc *x, const weir_des
     return WEIR_OK;
 }
 
-/* t as a matrix: axes before `cut`, axes from it on. */
+/* t as a matrix: rows are the axes before `cut`, columns those from it on. */
 static weir_tensor *as_matrix(weir_tensor *t, int cut)
 {
     const weir_desc *const d = &t->layout.desc;

@@ -1,11 +1,12 @@
 /* layer_norm.c - definitions of layer, group and RMS normalisation.
  *
  * Ba et al., "Layer normalization", 2016; Wu and He, "Group normalization", 2018; Zhang and
- * Sennrich, "Root mean square layer normalization", 2019. As batch norm: statistics (reductions
- * over x) and an apply step (a row of elementwise.def: fusable, cheap to compute again). The
- * statistics are taken of x detached; the gradient of the apply step treats them as functions of x.
- * With g = dy scale, xhat = (x - mean) rstd and means over the m elements normalised together:
- * dx = rstd (g - mean(g) - xhat mean(g xhat)). For that dy xhat is made, as large as x. */
+ * Sennrich, "Root mean square layer normalization", 2019. Like batch norm they consist of
+ * statistics (reductions over x) and an apply step (a row of elementwise.def: fusable, cheap to
+ * recompute). The statistics are computed from x detached; the gradient of the apply step treats
+ * them as functions of x. With g = dy scale, xhat = (x - mean) rstd and means over the m elements
+ * normalised together: dx = rstd (g - mean(g) - xhat mean(g xhat)). This needs dy xhat, a tensor as
+ * large as x. */
 #include "graph/ops/axes.h"
 
 /* The last n axes of d as a set of axes. */
@@ -16,7 +17,7 @@ static uint32_t last_axes(const weir_desc *d, int n)
 
 /* ---- statistics of groups of channels, one number per (n, group) ---- */
 
-/* t, of one number per group, (n,groups,1...), repeated to one per channel: (n,c) or (n,c,1,1). */
+/* t, with one number per group (n,groups,1...), repeated to one per channel: (n,c) or (n,c,1,1). */
 static weir_tensor *per_channel(weir_tensor *t, const weir_desc *x, int64_t groups)
 {
     const weir_desc small = {x->dtype, 3, {x->dim[0], groups, 1}};
@@ -36,10 +37,10 @@ static weir_tensor *group_sum(weir_tensor *t, const weir_desc *x, int64_t groups
 
 /* ---- the gradient of layer and group normalisation ---- */
 
-/* What dx and the gradients of scale and bias are made of. */
+/* Sums from which dx and the gradients of scale and bias are computed. */
 typedef struct sums {
-    weir_tensor *g, *g_xhat;        /* over what is normalised together: g, g xhat */
-    weir_tensor *dy, *dy_xhat;      /* as dscale and dbias sum them: not yet over all */
+    weir_tensor *g, *g_xhat;        /* sums of g and g xhat over elements normalised together */
+    weir_tensor *dy, *dy_xhat;      /* partial sums of dbias and dscale */
     double       count;             /* elements normalised together */
 } sums;
 
@@ -53,7 +54,7 @@ static sums layer_sums(const weir_grad *g, weir_tensor *dy_xhat)
                   weir_reduced_count(d, &(weir_reduce_attr){.dims = dims})};
 }
 
-/* Within a channel the scale is one number: height and width are summed first. */
+/* The scale is constant within a channel, so height and width are summed first. */
 static sums group_sums(const weir_grad *g, weir_tensor *dy_xhat, int64_t groups)
 {
     const weir_desc *const d = &g->x[0]->layout.desc;
@@ -126,7 +127,7 @@ static weir_status check_x(const char *who, const weir_tensor *x, double eps)
     return WEIR_OK;
 }
 
-/* t, called `name`, is what x asks for. */
+/* Fails unless t, called `name`, has the given shape and x's type. */
 static weir_status check_like(const char *who, const weir_tensor *x, const weir_tensor *t,
                               const char *name, const weir_desc *want)
 {
@@ -142,7 +143,7 @@ static weir_status check_like(const char *who, const weir_tensor *x, const weir_
                      weir_desc_text(&x->layout.desc, whole));
 }
 
-/* scale has the last axes of x, at least one. */
+/* Fails unless the dims of scale are the last ones of x, at least one. */
 static weir_status check_scale(const char *who, const weir_tensor *x, const weir_tensor *scale)
 {
     if (!scale)
@@ -233,7 +234,7 @@ static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scal
         check_like(who, x, bias, "bias", &c) != WEIR_OK)
         return NULL;
 
-    /* Splitting the channels is a view; so is giving scale and bias axes of size 1. */
+    /* Splitting the channels and adding axes of size 1 to scale and bias are views. */
     const int64_t            each = d->dim[1] / groups;
     const weir_desc          split = {d->dtype, d->ndim + 1,
                                       {d->dim[0], groups, each, d->dim[2], d->dim[3]}};

@@ -1,9 +1,9 @@
 /* loss.c - definitions of the losses.
  *
- * Softmax cross-entropy is one op, computed from the log of the summed exponentials of each row
- * (lse), which is also all that the gradient needs beside logits and target: (exp(logit - lse)
- * sum(target) - target) dloss / n, where a class number stands for a target of one 1. Probabilities
- * have a gradient, too. The others are reductions over two inputs (moment.c) and means of rows. */
+ * Softmax cross-entropy is one op. It computes the logarithm of each row's sum of exponentials,
+ * lse, from which the gradient is (exp(logit - lse) sum(target) - target) dloss / n; a class number
+ * is a one-hot target. Targets that are probabilities have a gradient, too. The other losses are
+ * reductions over two inputs (moment.c) and means of element-wise rows. */
 #include "graph/ops/axes.h"
 
 /* logits (n,c); target (n) of class numbers, or (n,c) of probabilities. */
@@ -40,7 +40,7 @@ static weir_status cross_entropy_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* Of probabilities: (lse - logit) dloss / n, which is minus the log of the softmax. */
+/* The gradient of probabilities: (lse - logit) dloss / n, minus the logarithm of the softmax. */
 static weir_tensor *target_grad(const weir_grad *g)
 {
     const int64_t      n = g->x[0]->layout.desc.dim[0];
@@ -50,7 +50,7 @@ static weir_tensor *target_grad(const weir_grad *g)
     return weir_mul(weir_sub(lse, g->x[0]), scale);
 }
 
-/* lse is output 1: the exponentials are computed once more, but no (n,c) tensor is kept. */
+/* Reads lse, output 1: exponentials are recomputed, but no (n,c) tensor is kept. */
 static weir_status cross_entropy_grad(weir_grad *g)
 {
     weir_tensor *const in[] = {g->x[0], g->x[1], g->y[1], g->dy[0]};
@@ -103,7 +103,7 @@ const weir_opdef weir_op_cross_entropy_grad = {
     .nin_min = 4,
     .nin_max = 4,
     .nout = 1,
-    .inplace = 1,           /* each logit is read once, where its gradient goes */
+    .inplace = 1,           /* each logit is read once, before its gradient overwrites it */
     .infer = cross_entropy_grad_infer,
     .flops = cross_entropy_flops,
 };

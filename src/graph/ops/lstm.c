@@ -1,9 +1,9 @@
-/* lstm.c - definition of an LSTM's way through a whole sequence, and of its gradient.
+/* lstm.c - definition of an LSTM over a whole sequence, and of its gradient.
  *
- * What the input adds to the gates has been computed for all steps; the op adds what the state
- * adds. Its gradient gives that of the sums; the weights of the state get theirs as one product
- * over all steps. The gates come out after their functions: from them, the cells and the outputs
- * the gradient is made. */
+ * The input's part of the gates, x W_ih + b, has been computed for all steps; the op adds the
+ * state's part and applies the recurrence. Its outputs are the gates after their activation
+ * functions, the cells and the outputs, from which the gradient is computed: that of the sums by
+ * an op, that of w_hh as one product over all steps. */
 #include "graph/ops/define.h"
 
 /* ---- sums of gates (t,n,4w), w_hh (4w,w), h0, c0 (n,w) -> gates (t,n,4w), h, c (t,n,w) ---- */
@@ -32,7 +32,7 @@ static weir_status lstm_infer(weir_call *c)
     return weir_out_checked(c, 2, &y);
 }
 
-/* The state that each step began with: h0, then h but for the last one. */
+/* The state at the start of each step: h0, then all of h except the last. */
 static weir_tensor *states_before(const weir_grad *g)
 {
     const weir_lstm_attr *const a = g->attr;
@@ -77,7 +77,7 @@ static weir_status lstm_gradient(weir_grad *g)
     return WEIR_OK;
 }
 
-/* A product for each step, and some 30 operations for each unit. */
+/* A matrix product per step, and about 30 operations per unit. */
 static double lstm_flops(const weir_call *c)
 {
     const double width = (double)c->in[1].desc.dim[1];

@@ -1,13 +1,13 @@
 /* matmul.c - definitions of matrix products, single and in batches, and of the linear layer.
  *
- * A transposed operand is an attribute, not a copy: the gradients of a product are products of the
- * same operands with other flags. linear stores its weights (out,in), as checkpoints of other
- * frameworks do, and takes the bias along, so that one kernel writes the output once. */
+ * Transposition is an attribute, not a copy: the gradients of a product are products of the same
+ * operands with other flags. linear has weights (out,in), as checkpoints of other frameworks do,
+ * and includes the bias, so that one kernel writes the output once. */
 #include "graph/ops/define.h"
 
 /* ---- matmul ---- */
 
-/* Rows and columns of operand i as the product sees it: its last two axes. */
+/* Rows and columns of operand i, its last two axes, after transposition. */
 static void matrix_of(const weir_call *c, int i, bool transposed, int64_t *rows, int64_t *cols)
 {
     const weir_desc *const d = &c->in[i].desc;
@@ -46,8 +46,8 @@ static weir_status matmul_infer(weir_call *c)
     return weir_out_checked(c, 0, &out);
 }
 
-/* y = A B with A = a or a^T, B = b or b^T: dA = dy B^T, dB = A^T dy, each in operand order; batches
- * that were repeated sum. */
+/* y = A B with A = a or a^T, B = b or b^T: dA = dy B^T, dB = A^T dy, each transposed as its operand
+ * is; gradients are summed over broadcast batches. */
 static weir_status matmul_grad(weir_grad *g)
 {
     const weir_matmul_attr *const attr = g->attr;
@@ -89,10 +89,10 @@ const weir_opdef weir_op_matmul = {
 
 /* ---- batch_matmul: (..., m, k) (..., k, n) -> (..., m, n), leading axes broadcast ----
  *
- * Operands have any number of axes from 2 but 4: matrices of 4-D tensors, which are channels-last,
- * do not lie in one piece. The public function gives such operands a fifth axis of size 1. */
+ * Operands have 2, 3, 5 or more axes: 4-D tensors are channels-last, so their matrices are not
+ * contiguous. The public function gives such operands a fifth axis of size 1. */
 
-/* The dims of matrices: `d` with the last two axes replaced. */
+/* `d` with the last two axes replaced. */
 static weir_desc with_matrix(const weir_desc *d, int64_t rows, int64_t cols)
 {
     weir_desc r = *d;
@@ -185,7 +185,7 @@ const weir_opdef weir_op_linear = {
 
 /* ---- public functions ---- */
 
-/* t with axes of size 1: before the others (lead) and after them (tail). */
+/* t with `lead` axes of size 1 added at the front and `tail` at the end. */
 static weir_tensor *with_ones(weir_tensor *t, int lead, int tail)
 {
     weir_desc d = {.ndim = t->layout.desc.ndim + lead + tail};
@@ -195,8 +195,7 @@ static weir_tensor *with_ones(weir_tensor *t, int lead, int tail)
     return weir_reshape(t, d.ndim, d.dim);
 }
 
-/* Operand as matrices that lie in one piece each: a vector becomes a row or a column, and 4 axes
- * 5. */
+/* The operand as contiguous matrices: a vector becomes a row or a column, 4 axes become 5. */
 static weir_tensor *as_matrices(weir_tensor *t, bool column)
 {
     const int ndim = t->layout.desc.ndim;
@@ -204,8 +203,8 @@ static weir_tensor *as_matrices(weir_tensor *t, bool column)
     return ndim == 1 ? with_ones(t, !column, column) : ndim == 4 ? with_ones(t, 1, 0) : t;
 }
 
-/* y in the dims the user expects: without the axes of size 1 that vectors (rank 1) were given, and
- * of as many axes as the longer operand. */
+/* y with the dims that the user expects: without axes that were added to vectors, and with as many
+ * axes as the operand that has more. na, nb: numbers of axes of the operands. */
 static weir_tensor *from_matrices(weir_tensor *y, int na, int nb)
 {
     if (!y)
@@ -221,7 +220,7 @@ static weir_tensor *from_matrices(weir_tensor *y, int na, int nb)
     return weir_reshape_as(y, &to);
 }
 
-/* One matrix b for all: the rows of all matrices of a make one tall matrix. */
+/* With a single matrix b, all matrices of a are stacked to one, so that one product suffices. */
 static weir_tensor *tall(weir_tensor *a, weir_tensor *b, const weir_matmul_attr *attr)
 {
     weir_desc to = a->layout.desc;
@@ -237,7 +236,7 @@ static weir_tensor *tall(weir_tensor *a, weir_tensor *b, const weir_matmul_attr 
     return weir_reshape_as(y, &to);
 }
 
-/* Checks that the ranks make a product; else an error that names both. */
+/* Fails unless operands with these numbers of axes have a product. */
 static weir_status check_ranks(const weir_tensor *a, const weir_tensor *b, bool ta, bool tb)
 {
     const weir_desc *const da = &a->layout.desc, *const db = &b->layout.desc;
@@ -304,7 +303,7 @@ static weir_tensor *add_scaled(weir_tensor *product, weir_tensor *c, double beta
     return weir_add(product, beta == 1 ? c : weir_affine(c, beta, 0));
 }
 
-/* Factors of 1 multiply nothing. Fusion makes one pass over the product of the rest. */
+/* Factors of 1 record no call. Fusion turns the other steps into one pass over the product. */
 weir_tensor *weir_gemm(weir_tensor *a, weir_tensor *b, weir_tensor *c, double alpha, double beta,
                        bool ta, bool tb)
 {

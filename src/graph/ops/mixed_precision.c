@@ -1,5 +1,5 @@
-/* mixed_precision.c - casts of functions made of several calls, in a scope of weir_autocast_begin:
- * sums in f32, results in the type of what went in. */
+/* mixed_precision.c - casts of functions composed of several calls, inside weir_autocast_begin:
+ * they compute in f32 and return the type of their input. */
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "graph/ir/session.h"

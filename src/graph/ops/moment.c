@@ -1,8 +1,9 @@
 /* moment.c - definitions of sums over two inputs, of norms and of the variance.
  *
- * dot sums a b, dist (a - b)^2 over axes, b broadcasting to a: products and differences are never
- * stored. The variance is a mean and a dist from it: two passes over x, as accurate as it gets. The
- * mean is taken as a constant there, for its gradient is the sum of x - mean, which is 0. */
+ * dot sums a b and dist sums (a - b)^2 over axes, where b broadcasts to a: products and differences
+ * are never stored. The variance is a mean and a dist from it: two passes over x, which is
+ * accurate. The mean is treated as a constant there, because its gradient, the sum of x - mean, is
+ * 0. */
 #include "graph/ops/axes.h"
 
 enum { REDUCTION = WEIR_PURE | WEIR_STRIDED };
@@ -28,7 +29,7 @@ static double pair_flops(const weir_call *c)
     return (c->op == WEIR_OP_DIST ? 3 : 2) * weir_flops_input(c);
 }
 
-/* dy scaled, with the reduced axes back as 1. */
+/* dy times scale, with the reduced axes as 1. */
 static weir_tensor *kept_dy(const weir_grad *g, double scale)
 {
     const weir_desc    k = weir_reduced_kept(&g->x[0]->layout.desc, g->attr);
@@ -175,7 +176,7 @@ weir_tensor *weir_norm(weir_tensor *x, int p, uint32_t dims, bool keep)
     return weir_record1(p == 1 ? WEIR_OP_NORM1 : WEIR_OP_NORM2, 1, &x, &a, sizeof a);
 }
 
-/* n - correction of 0 or less makes inf or NaN, as in NumPy. */
+/* If n - correction is 0 or less, the result is inf or NaN, as in NumPy. */
 weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep)
 {
     weir_reduce_attr a;

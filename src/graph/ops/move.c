@@ -1,15 +1,15 @@
-/* move.c - definitions of what moves, views, converts or sets elements without arithmetic.
+/* move.c - definitions of operations that move, view, convert or set elements without arithmetic.
  *
- * A view shares its input's block: infer answers with strides and alias 0, and nothing runs. A
- * reshape is a view where strides allow it (channels-last memory often forbids merging axes), else
- * a dense copy. */
+ * A view shares its input's block: infer returns strides and alias 0, and nothing runs. A reshape
+ * is a view where strides allow it (channels-last memory often forbids merging axes), else a dense
+ * copy. */
 #include <inttypes.h>
 
 #include "graph/ops/define.h"
 
 enum { VIEW = WEIR_PURE | WEIR_STRIDED | WEIR_VIEW, MOVE = WEIR_PURE | WEIR_STRIDED };
 
-/* The shape in the attributes, in the type of the input. */
+/* The shape of the attributes with the type of the input. */
 static weir_desc attr_desc(const weir_call *c)
 {
     const weir_shape_attr *const a = c->attr;
@@ -76,7 +76,7 @@ static weir_status transpose_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* The inverse permutation. */
+/* Transposes by the inverse permutation. */
 static weir_status transpose_grad(weir_grad *g)
 {
     const weir_shape_attr *const a = g->attr;
@@ -184,7 +184,7 @@ static weir_status cast_infer(weir_call *c)
     return weir_out_checked(c, 0, &d);
 }
 
-/* Of float casts only: the tape ends at integers. */
+/* Casts back. Only between floats: the tape ends at integers. */
 static weir_status cast_grad(weir_grad *g)
 {
     return weir_grad_set(g, 0, weir_cast(g->dy[0], g->x[0]->layout.desc.dtype));
@@ -222,7 +222,7 @@ const weir_opdef weir_op_fill = {
 
 /* ---- public functions ---- */
 
-/* The product of the dims but for a -1, whose axis goes to *open (else -1). */
+/* *known = the product of all dims except a -1; *open = the axis of the -1, or -1. */
 static weir_status reshape_known(const char *from, int ndim, const int64_t *dim, int64_t *known,
                                  int *open)
 {
@@ -241,7 +241,7 @@ static weir_status reshape_known(const char *from, int ndim, const int64_t *dim,
     return WEIR_OK;
 }
 
-/* Replaces a -1 among the dims by what the element count leaves for it. */
+/* Replaces a -1 among the dims by the size that the number of elements implies. */
 static weir_status reshape_attr(const weir_desc *from, int ndim, const int64_t *dim,
                                 weir_shape_attr *a)
 {
@@ -282,7 +282,7 @@ weir_tensor *weir_reshape(weir_tensor *x, int ndim, const int64_t *dim)
     return weir_record1(WEIR_OP_RESHAPE, 1, &x, &a, sizeof a);
 }
 
-/* Sizes are multiplied here rather than left to a -1, which an empty x could not tell. */
+/* Multiplies sizes instead of using a -1, whose size an empty x would not imply. */
 weir_tensor *weir_flatten(weir_tensor *x)
 {
     if (!x)
@@ -364,7 +364,8 @@ weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value)
     return weir_record_on(d, WEIR_OP_FILL, 0, NULL, &a, sizeof a, out) == WEIR_OK ? out[0] : NULL;
 }
 
-/* A fill's number is an f64: one that it cannot hold is the sum of two that it can. */
+/* The value of a fill is an f64; an integer that it cannot represent is the sum of two that it
+ * can. */
 weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value)
 {
     const int64_t least[] = {[WEIR_I32] = INT32_MIN, [WEIR_I64] = INT64_MIN},

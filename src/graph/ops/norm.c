@@ -1,13 +1,14 @@
-/* norm.c - definitions of batch normalisation: statistics, apply's gradient, running statistics.
+/* norm.c - definitions of batch normalisation: statistics, gradient of bn_apply, running
+ * statistics.
  *
- * Ioffe and Szegedy, "Batch normalization", 2015. Three recorded ops: bn_stats (a reduction),
- * bn_apply (a row of elementwise.def: cheap to fuse and to compute again), bn_update (runs once).
- * bn_stats is not differentiated: the gradient of bn_apply treats mean and rstd as functions of x
- * and gives the joint formula. mean, rstd, scale, bias enter bn_apply as views (c,1,1) or (c),
- * which broadcast to x. */
+ * Ioffe and Szegedy, "Batch normalization", 2015, as three recorded ops: bn_stats (a reduction),
+ * bn_apply (a row of elementwise.def: fusable, cheap to recompute), bn_update (runs once). bn_stats
+ * is not differentiated: the gradient of bn_apply treats mean and rstd as functions of x and
+ * computes the gradient of both ops together. mean, rstd, scale and bias enter bn_apply as views
+ * (c,1,1) or (c), which broadcast to x. */
 #include "graph/ops/define.h"
 
-/* x is (n,c) or (n,c,h,w). */
+/* Fails unless input i is (n,c) or (n,c,h,w). */
 static weir_status check_x(const weir_call *c, int i, const char *name)
 {
     const int ndim = c->in[i].desc.ndim;
@@ -18,7 +19,7 @@ static weir_status check_x(const weir_call *c, int i, const char *name)
     return WEIR_OK;
 }
 
-/* What belongs to a channel: (c). */
+/* The desc of one number per channel: (c). */
 static weir_desc channels(const weir_desc *x)
 {
     return weir_1d(x->dtype, x->dim[1]);
@@ -88,7 +89,7 @@ const weir_opdef weir_op_bn_grad_reduce = {
 
 /* ---- the gradient of bn_apply ---- */
 
-/* mean, rstd, scale as (c), whatever view broadcasting asked for. */
+/* mean, rstd or scale, viewed for broadcasting, as (c). */
 static weir_tensor *per_channel(weir_tensor *t)
 {
     const weir_desc c = weir_1d(t->layout.desc.dtype, weir_shape_count(&t->layout.desc));
@@ -96,8 +97,8 @@ static weir_tensor *per_channel(weir_tensor *t)
     return weir_reshape_as(t, &c);
 }
 
-/* dx while training: mean and rstd are functions of x; with sums over the m elements of a channel,
- * dx = scale rstd (dy - dbias / m - (x - mean) rstd dscale / m). */
+/* In training, mean and rstd are functions of x: dx = scale rstd (dy - dbias / m - (x - mean) rstd
+ * dscale / m), where m is the number of elements per channel. */
 static weir_tensor *bn_train_dx(weir_grad *g, weir_tensor *dscale, weir_tensor *dbias)
 {
     const double elements = (double)weir_shape_count(&g->x[0]->layout.desc),
@@ -143,7 +144,7 @@ static weir_status bn_update_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* r += momentum (new - r), of both. */
+/* r += momentum (new - r), for mean and variance. */
 static double bn_update_flops(const weir_call *c)
 {
     return 6 * weir_flops_input(c);
@@ -167,7 +168,7 @@ typedef struct bn_args {
     double       eps, momentum, count;      /* count: elements per channel */
 } bn_args;
 
-/* t has one element per channel of x, in its type. */
+/* Fails unless t has one element per channel of x, and its type. */
 static weir_status bn_check_channels(const weir_tensor *t, const char *name, const weir_desc *x)
 {
     const weir_desc want = channels(x);
@@ -181,7 +182,7 @@ static weir_status bn_check_channels(const weir_tensor *t, const char *name, con
                      weir_desc_text(x, whole));
 }
 
-/* All mistakes are found here, before the first of the calls is recorded. */
+/* Finds all mistakes before the first call is recorded. */
 static weir_status bn_check(const bn_args *a)
 {
     const struct {
@@ -223,7 +224,7 @@ static weir_tensor *bn_apply(const bn_args *a, weir_tensor *mean, weir_tensor *r
     return weir_record1(WEIR_OP_BN_APPLY, 5, in, &attr, sizeof attr);
 }
 
-/* Statistics of the batch, running ones updated. */
+/* Normalises by the statistics of the batch and updates the running ones. */
 static weir_tensor *bn_train(const bn_args *a)
 {
     const weir_bn_attr        stats = {.eps = a->eps};
@@ -231,7 +232,7 @@ static weir_tensor *bn_train(const bn_args *a)
     weir_tensor              *out[WEIR_MAX_OUT] = {NULL};      /* mean, var, rstd */
     char                      text[WEIR_DESC_TEXT];
 
-    /* One element has no variance; its unbiased estimate would put a NaN into the running one. */
+    /* The unbiased variance of one element is NaN and would spoil the running variance. */
     if (a->count < 2)
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "batch_norm: training needs at least 2 elements per "
                               "channel, x %s has %g", weir_desc_text(&a->x->layout.desc, text),
@@ -244,7 +245,7 @@ static weir_tensor *bn_train(const bn_args *a)
     return bn_apply(a, out[0], out[2], true);
 }
 
-/* The shape that the ops know: all axes behind the channels of (n,c,l) or (n,c,d,h,w) are one. */
+/* The shape that the ops take: all axes after the channels of (n,c,l) or (n,c,d,h,w) merged. */
 static weir_desc bn_shape(const weir_desc *x)
 {
     weir_desc d = weir_4d(x->dtype, x->dim[0], x->dim[1], 1, 1);

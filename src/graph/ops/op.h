@@ -1,4 +1,4 @@
-/* op.h - what definitions of operations share: how a call is recorded, what a gradient is given.
+/* op.h - shared by definitions of operations: recording a call, arguments of a gradient function.
  * Defined in define.c, elementwise.c, mixed_precision.c and op_table.c. */
 #ifndef WEIR_GRAPH_OPS_OP_H
 #define WEIR_GRAPH_OPS_OP_H
@@ -18,42 +18,45 @@
 /* The definition of op. */
 const weir_opdef *weir_opdef_of(weir_op op);
 
-/* Records (graph on) or runs (graph off) a call: checks devices and NULLs, makes strided inputs
- * dense where the op wants that, infers shapes, tapes the call if a gradient may flow. in[] are
- * borrowed, out[nout] borrowed from the innermost scope. An optional last input may be left out by
- * nin. */
+/* Records (graph on) or runs (graph off) a call: checks devices and NULLs, adds casts and dense
+ * copies of inputs, infers shapes, and adds a tape node if a gradient may flow. in[] are borrowed;
+ * the innermost scope holds out[nout]. nin may leave out optional inputs at the end. Fails with the
+ * status of the first check or step that fails; out[] is NULL then. */
 weir_status weir_record(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                         size_t attr_bytes, weir_tensor **out);
 
-/* The same on a device of one's choice, for calls without inputs. */
+/* The same on device d, for calls without inputs. */
 weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
                            const void *attr, size_t attr_bytes, weir_tensor **out);
 
-/* A random call again at position `rng` of an earlier one (dropout's gradient): reserves nothing.
- */
+/* Repeats a random call with the numbers at position `rng` of an earlier one (dropout's gradient);
+ * reserves no numbers. */
 weir_status weir_record_at_rng(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                                size_t attr_bytes, uint64_t rng, weir_tensor **out);
 
-/* One output, NULL on failure. A NULL among in[] gives NULL and keeps the earlier message. */
+/* Records a call and returns output 0, or NULL on failure. A NULL among in[] gives NULL and keeps
+ * the message of the earlier failure. */
 weir_tensor *weir_record1(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                           size_t attr_bytes);
 
-/* For functions made of several calls, in mixed precision (weir_autocast_begin): t, a half as f32;
- * t, an f32 in the type of a half `like`. Else t itself. NULL gives NULL. */
+/* Casts of functions composed of several calls, inside weir_autocast_begin: the first casts a half
+ * t to f32, the second an f32 t to the type of a half `like`. Otherwise they return t. NULL gives
+ * NULL. */
 weir_tensor *weir_autocast_to_f32(weir_tensor *t);
 weir_tensor *weir_autocast_to_half(weir_tensor *t, const weir_tensor *like);
 
-/* Shorthands for rows: attributes s and t, 0 when a row has none. */
+/* Record a call of a row of elementwise.def; s and t are its attributes, 0 if it has none. */
 weir_tensor *weir_row1(weir_op op, weir_tensor *a, double s, double t);
 weir_tensor *weir_row2(weir_op op, weir_tensor *a, weir_tensor *b);
 weir_tensor *weir_row3(weir_op op, weir_tensor *a, weir_tensor *b, weir_tensor *c);
 
-/* May numbers of this float type be drawn by UNIFORM (s to t), NORMAL (mean s, deviation t)? */
+/* Fails unless numbers of this float type can be drawn by UNIFORM (from s to t) or NORMAL (mean s,
+ * standard deviation t). */
 weir_status weir_draw_check(const char *who, weir_op op, weir_dtype type, double s, double t);
 
-/* What a gradient function is given. x[i] and y[i] hold elements only where the definition's
- * reads_in and reads_out say so; elsewhere they are hollow: layout only. It fills dx[i] for the
- * bits of want. */
+/* Arguments of a gradient function, which sets dx[i] for the bits of want. x[i] and y[i] have
+ * elements only where the definition's reads_in and reads_out say so; the others are hollow (layout
+ * only). */
 typedef struct weir_grad {
     const weir_opdef *def;
     const void       *attr;
@@ -65,11 +68,11 @@ typedef struct weir_grad {
     uint64_t          rng;      /* random position of the call */
 } weir_grad;
 
-/* Sums g over the axes that broadcasting `to` into g's shape repeated. Returns g itself if none
- * was. */
+/* Sums g over the axes that broadcasting from shape `to` has repeated; returns g itself if it has
+ * repeated none. */
 weir_tensor *weir_sum_to(weir_tensor *g, const weir_desc *to);
 
-/* Result check for grad functions: WEIR_OK if t, else the remembered failure. */
+/* Returns WEIR_OK if t is not NULL, else the status of the failed call. */
 weir_status weir_made(const weir_tensor *t);
 
 /* Layout of an output: dtype and dims copied, dense strides. */

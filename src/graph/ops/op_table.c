@@ -1,7 +1,7 @@
 /* op_table.c - the table of definitions.
  *
- * It is made from ops.def and elementwise.def: an op without a definition is a link error. Only
- * this file refers to all of them, so nothing in this folder calls it. */
+ * It is generated from ops.def and elementwise.def: an op without a definition is a link error.
+ * This file refers to all definitions, so no file of this folder may call it. */
 #include "graph/ops/op.h"
 
 const weir_opdef *weir_opdef_of(weir_op op)

@@ -1,10 +1,10 @@
-/* pack.c - PACK, UNPACK: a value with fewer bits for each element, and back to the same bits.
+/* pack.c - definitions of PACK and UNPACK: lossless compression of a value.
  *
- * Made by a planner only, behind all passes: x -> PACK -> bytes, bytes -> UNPACK -> x again, in a
- * storage of its own. Both look at elements in the order in which they lie in memory. */
+ * Inserted by the memory planner only, after all passes: x -> PACK -> bytes, then bytes -> UNPACK
+ * -> a new storage with x's elements. Both process elements in memory order. */
 #include "graph/ops/define.h"
 
-/* A program cannot say which values come: planners know from the operation that made them. */
+/* Programs cannot record it: planners know the range of values from the op that computed them. */
 static weir_status pack_infer(weir_call *c)
 {
     return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");

@@ -1,11 +1,11 @@
 /* pool2d.c - definitions of maximum and average pooling over (h,w), bilinear upsampling, gradients.
  *
- * Padding is smaller than the kernel, so that every window holds a cell of the image. Maximum
- * pooling also returns, per output cell, which cell of the window won (row-major, u8): all that the
- * gradient needs of the forward. */
+ * Padding is smaller than the kernel, so every window contains a cell of the image. Maximum pooling
+ * also returns, per output cell, the number of the window's largest cell (row-major, u8), which is
+ * all that the gradient reads. */
 #include "graph/ops/window.h"
 
-#define MAX_AREA 255    /* cells of a window of maximum pooling: their numbers fit in a u8 */
+#define MAX_AREA 255    /* most cells of a window of maximum pooling: their numbers fit into u8 */
 
 static const int64_t no_dilation[2] = {1, 1};
 
@@ -46,7 +46,7 @@ static double pool_flops(const weir_call *c)
     return window_area(c->attr) * (double)weir_shape_count(&c->out[0].desc);
 }
 
-/* inputs -> dx, (n,c) from dy (y's shape) and (h,w) from the attributes. */
+/* inputs -> dx, with (n,c) of dy and (h,w) of the attributes. */
 static weir_status pool_grad_infer(weir_call *c)
 {
     const weir_pool2d_grad_attr *const a = c->attr;
@@ -65,7 +65,8 @@ static double pool_grad_flops(const weir_call *c)
     return window_area(&a->pool) * weir_flops_input(c);
 }
 
-/* Records the gradient op, which needs the size of x: windows may leave a rim of it out. */
+/* Records the gradient op. Its attributes hold the size of x, which y does not imply: windows may
+ * not cover the edges. */
 static weir_status pool_grad(weir_grad *g, weir_op op, int nin, weir_tensor *const *in)
 {
     const weir_pool2d_attr *const a = g->attr;
@@ -158,7 +159,7 @@ const weir_opdef weir_op_avg_pool2d_grad = {
     .flops = pool_grad_flops,
 };
 
-/* ---- bilinear upsampling: the windows are the pixels between which one lies ---- */
+/* ---- bilinear upsampling: a window is the pixels between which an output pixel lies ---- */
 
 static weir_status upsample_infer(weir_call *c)
 {
@@ -232,7 +233,7 @@ weir_tensor *weir_upsample_bilinear(weir_tensor *x, int64_t fh, int64_t fw)
                         sizeof(weir_upsample_attr));
 }
 
-/* A stride left at 0 is the kernel: windows side by side. */
+/* A stride of 0 means that of the kernel: windows side by side. */
 static weir_tensor *pool(const char *who, weir_op op, weir_tensor *x, const weir_pool2d_options *o)
 {
     if (!x)
@@ -287,7 +288,7 @@ weir_tensor *weir_avg_pool1d(weir_tensor *x, const weir_pool1d_options *options)
     return pool_line("avg_pool1d", WEIR_OP_AVG_POOL2D, x, options);
 }
 
-/* A mean, so that the reduction kernels serve it. */
+/* A mean over (h,w), computed by the kernels of reductions. */
 weir_tensor *weir_global_avg_pool2d(weir_tensor *x)
 {
     char text[WEIR_DESC_TEXT];

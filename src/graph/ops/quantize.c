@@ -1,7 +1,8 @@
-/* quantize.c - QUANTIZE, DEQUANTIZE: f32 values as a few bits each, and back to about the same.
+/* quantize.c - definitions of QUANTIZE and DEQUANTIZE: lossy compression of f32 values to a few
+ * bits each (Chen et al., "ActNN", ICML 2021).
  *
- * Made by a planner only, and only when it was asked to lose something: like PACK and UNPACK, but
- * numbers are rounded, at random and right on average. */
+ * Inserted by the memory planner only, and only if the user allows loss. Values are rounded
+ * stochastically, so that the expected value is exact. */
 #include "graph/ops/define.h"
 
 static weir_status quantize_infer(weir_call *c)

@@ -1,7 +1,7 @@
 /* rearrange.c - repeats and changes of shape, composed of views and, at most, one copy each.
  *
- * A repeat is a new axis of size 1, a view that repeats it, and a reshape that merges it with its
- * neighbour; what tells tile from repeat is on which side the new axis stands. */
+ * To repeat an axis, a new axis of size 1 is added, repeated by a view, and merged with it by a
+ * reshape: the new axis stands before the old one for tile, after it for repeat. */
 #include "core/mem.h"
 #include "graph/ops/define.h"
 
@@ -69,7 +69,7 @@ weir_tensor *weir_expand(weir_tensor *x, int ndim, const int64_t *dim)
     return weir_broadcast_to(x, to);
 }
 
-/* times[i] copies of axis i or, if `inner`, of each of its elements, for all axes at once. */
+/* Repeats axis i times[i] times, or, if `inner`, each of its elements; all axes in one copy. */
 static weir_tensor *repeat_axes(weir_tensor *x, const int64_t *times, bool inner)
 {
     const weir_desc d = x->layout.desc;
@@ -89,7 +89,7 @@ static weir_tensor *repeat_axes(weir_tensor *x, const int64_t *times, bool inner
     return weir_reshape(weir_broadcast_to(weir_reshape(x, many.ndim, one), many), d.ndim, last);
 }
 
-/* How often makes sense, and what comes out has a size; *changed: axes that are repeated. */
+/* Fails for negative times or a result that is too large. *changed: number of repeated axes. */
 static weir_status check_times(const char *who, const weir_desc *d, const int64_t *times,
                                int *changed)
 {
@@ -112,7 +112,8 @@ static weir_status check_times(const char *who, const weir_desc *d, const int64_
     return WEIR_OK;
 }
 
-/* All at once where the new axes have room, else axis by axis on (before, axis, behind). */
+/* Repeats all axes in one copy if the new axes fit into WEIR_MAX_DIMS, else one axis after the
+ * other, each as (before, axis, after). */
 static weir_tensor *repeat(const char *who, weir_tensor *x, const int64_t *times, bool inner)
 {
     int changed;

@@ -1,11 +1,10 @@
-/* recurrent.c - LSTM and GRU: an op of its own, or the operations of every time step.
+/* recurrent.c - LSTM and GRU, composed of one op per sequence or of operations per time step.
  *
  * Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000); Cho et al. (2014),
- * both in PyTorch's form and order of gates (i,f,g,o and r,z,n). What the input adds to the gates
- * is one product for all steps. An LSTM whose sequences are all equally long goes through them as
- * one call (lstm.c). Otherwise the sum is handed to the steps by halving: then the gradients of the
- * steps meet in log2(steps) passes over the sequence, where views of single steps would each need
- * one of their own. */
+ * both in PyTorch's form and order of gates (i,f,g,o and r,z,n). The input's part of the gates is
+ * one product for all steps. An LSTM over sequences of equal length is one call (lstm.c). Otherwise
+ * the product is split into steps by repeated halving: the gradients of the steps are then joined
+ * in log2(steps) passes over the sequence instead of one pass per step. */
 #include "core/mem.h"
 #include "graph/ops/define.h"
 
@@ -17,7 +16,7 @@ typedef struct pass {
     weir_tensor            *mask;       /* (t,n) bool or NULL: where sequences last */
     int64_t                 t, n, hidden;
     bool                    backward;   /* from the last step to the first */
-    weir_tensor           **step;       /* [t]: the gates' part of the input, then the outputs */
+    weir_tensor           **step;       /* [t] the input's part of the gates, then the outputs */
     weir_tensor            *h, *c;      /* the state; c: LSTM only */
 } pass;
 
@@ -53,7 +52,7 @@ static void gru_step(pass *p, weir_tensor *from_x, weir_tensor *from_h)
     p->h = weir_add(n, weir_mul(z, weir_sub(p->h, n)));
 }
 
-/* x where the sequence lasts, else 0: chosen, not multiplied, as 0 times a NaN is a NaN. */
+/* x where the mask is set, else 0; selected instead of multiplied, since 0 times NaN is NaN. */
 static weir_tensor *while_lasting(weir_tensor *m, weir_tensor *x)
 {
     if (!m || !x)
@@ -82,7 +81,7 @@ static void one_step(pass *p, int64_t t)
         p->c = weir_where(m, p->c, c);
 }
 
-/* Steps first .. first + count - 1 of x (count * n, columns) into p->step, by halves. */
+/* Splits x (count * n, columns) into p->step[first .. first + count - 1] by repeated halving. */
 static void hand_out(pass *p, weir_tensor *x, int64_t first, int64_t count)
 {
     const int64_t half = count / 2;
@@ -140,7 +139,7 @@ static weir_tensor *state_of(const pass *p, weir_tensor *all, int64_t i, const w
     return state_at(p, all, i);
 }
 
-/* Both biases as one, or the one there is, or NULL; *ok is cleared by a failure. */
+/* The sum of both biases, or the only one, or NULL; sets *ok to false after a failure. */
 static weir_tensor *bias_of(const weir_rnn_weights *w, bool *ok)
 {
     if (!w->b_ih || !w->b_hh)
@@ -249,8 +248,8 @@ static weir_tensor *mask_of(const net *f, const weir_tensor *x)
     return weir_lt(weir_reshape(step, 2, (int64_t[]){f->pass.t, 1}), f->lengths);
 }
 
-/* x without what stands beyond the ends of sequences, which then reaches no result and, in the
- * gradient, no weight: there 0 would be multiplied by it. */
+/* x with 0 beyond the ends of sequences, so that values there reach neither results nor, as NaN
+ * times 0, gradients of weights. */
 static weir_tensor *cut_off(net *f, weir_tensor *x)
 {
     if (!f->lengths && !f->pass.mask)
@@ -261,7 +260,8 @@ static weir_tensor *cut_off(net *f, weir_tensor *x)
     return while_lasting(weir_unsqueeze(f->pass.mask, 2), x);
 }
 
-/* States have x's type: element-wise steps would promote them. The mask may be bool, too. */
+/* Fails unless states have x's type; element-wise steps would promote them. The mask may be
+ * bool. */
 static weir_status check_types(const net *f, const weir_tensor *x)
 {
     static const char *const name[] = {"h0", "c0", "mask"};
@@ -276,7 +276,7 @@ static weir_status check_types(const net *f, const weir_tensor *x)
     return WEIR_OK;
 }
 
-/* (t,n,in) of floats with a step at least; mask (t,n) or lengths (n). */
+/* Fails unless x is floats (t,n,in) with at least one step, and the mask (t,n) or lengths (n). */
 static weir_status check_input(const net *f, const weir_tensor *x)
 {
     const weir_desc *const d = &x->layout.desc;
@@ -301,7 +301,7 @@ static weir_status check_input(const net *f, const weir_tensor *x)
 
 /* ---- public functions ---- */
 
-/* All layers, with room for pointers in f. */
+/* Runs all layers; the caller has allocated the pointers in f. */
 static weir_tensor *run(net *f, weir_tensor *x, weir_tensor **hn, weir_tensor **cn)
 {
     const int    states = f->layers * f->ways;
@@ -326,7 +326,7 @@ static weir_tensor *retold(const net *f, weir_tensor *y, weir_tensor *x)
     return weir_retold(y, f->pass.who, 8, in);
 }
 
-/* Closes a scope: only results (and the tape) outlive it. */
+/* Runs in a scope of its own: only results, and what the tape keeps, outlive it. */
 static weir_tensor *recurrent(net *f, weir_tensor *x, const weir_rnn_options *o, weir_tensor **hn,
                               weir_tensor **cn)
 {

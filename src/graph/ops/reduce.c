@@ -1,7 +1,7 @@
-/* reduce.c - definitions of sums, products, maxima and their places, running sums and products,
- * right answers.
+/* reduce.c - definitions of sums, products, maxima and their positions, running sums and products,
+ * and counts of correct predictions.
  *
- * A mean is a sum whose scale is 1 / elements reduced: one op, one kernel, one final rounding. */
+ * A mean is a sum with scale 1 / (elements reduced): one op, one kernel, one final rounding. */
 #include "graph/ops/axes.h"
 
 /* ---- sum ---- */
@@ -16,13 +16,13 @@ static weir_status reduce_infer(weir_call *c, bool wide)
     return weir_out_checked(c, 0, &out);
 }
 
-/* Of a sum or product: integers of all kinds make i64. */
+/* Sums and products of integers of any type are i64. */
 static weir_status sum_infer(weir_call *c)
 {
     return reduce_infer(c, true);
 }
 
-/* Scaled while it is small, then a view that repeats it. */
+/* Scales dy while it is small, then repeats it by a view. */
 static weir_status sum_grad(weir_grad *g)
 {
     const weir_reduce_attr *const a = g->attr;
@@ -49,7 +49,7 @@ const weir_opdef weir_op_sum = {
 
 /* ---- maximum ---- */
 
-/* A sum over nothing is 0; a maximum or minimum of nothing does not exist (as in NumPy). */
+/* Unlike a sum over no elements, a maximum or minimum of none is an error (as in NumPy). */
 static weir_status amax_infer(weir_call *c)
 {
     WEIR_TRY(reduce_infer(c, false));
@@ -72,7 +72,7 @@ const weir_opdef weir_op_amax = {
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,
-    .reads_in = 1,      /* where x equals y is found again: no index is stored */
+    .reads_in = 1,      /* the gradient looks for x equal to y: no index is stored */
     .reads_out = 1,
     .differentiable = 1,
     .infer = amax_infer,
@@ -80,7 +80,7 @@ const weir_opdef weir_op_amax = {
     .flops = weir_flops_input,
 };
 
-/* Of amax but for the name. */
+/* As amax. */
 const weir_opdef weir_op_amin = {
     .name = "amin",
     .flags = WEIR_PURE | WEIR_STRIDED,
@@ -132,7 +132,7 @@ const weir_opdef weir_op_prod = {
     .nin_max = 1,
     .nout = 1,
     .autocast_f32 = 1,
-    .reads_in = 1, /* y / x would be wrong at a 0 */
+    .reads_in = 1, /* the gradient multiplies the other factors: y / x is wrong where x is 0 */
     .differentiable = 1,
     .infer = sum_infer,
     .grad = prod_grad,
@@ -326,7 +326,7 @@ bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool
     return true;
 }
 
-/* Truths count as 0 and 1. */
+/* Reduces bool as 0 and 1 in i64. */
 static weir_tensor *record_counted(weir_op op, weir_tensor *x, const weir_reduce_attr *a)
 {
     weir_tensor *const in = x->layout.desc.dtype == WEIR_BOOL ? weir_cast(x, WEIR_U8) : x;

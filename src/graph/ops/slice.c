@@ -1,9 +1,9 @@
-/* slice.c - definitions of parts of tensors (views with an offset), their reverse, and joins.
+/* slice.c - definitions of slices (views with an offset), their inverse, and concatenation.
  *
- * A slice with positive steps is a view of its input; others are copied, so that no kernel but a
- * copy meets a negative stride. SLICE_SCATTER is the reverse: a tensor of one value with the input
- * as a slice of it, which is both the gradient of SLICE and padding with a constant. The gradient
- * of a CONCAT is a view of dy per input. */
+ * A slice with positive steps is a view of its input; others are copied, so that only the copy
+ * kernel sees negative strides. SLICE_SCATTER is the inverse: a tensor filled with one value except
+ * for a slice, which is the input. It is both the gradient of SLICE and padding with a constant.
+ * The gradient of CONCAT is a view of dy per input. */
 #include "core/mem.h"
 #include "graph/ops/define.h"
 
@@ -33,7 +33,7 @@ static weir_status slice_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* The same places of a tensor of zeros in x's shape. */
+/* dx is 0 except for the slice, which is dy. */
 static weir_status slice_grad(weir_grad *g)
 {
     weir_slice_attr        a = *(const weir_slice_attr *)g->attr;
@@ -140,7 +140,7 @@ const weir_opdef weir_op_concat = {
 
 /* ---- public functions: parts ---- */
 
-/* NumPy's reading of a bound of an axis of n elements, between lo and hi. */
+/* A bound of an axis of n elements as NumPy interprets it, clamped to [lo, hi]. */
 static int64_t bound(int64_t v, int64_t n, int64_t lo, int64_t hi)
 {
     if (v < 0)
@@ -148,7 +148,7 @@ static int64_t bound(int64_t v, int64_t n, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* The elements begin, begin + step, ... before end (NULL: all) of axis i. */
+/* Resolves begin, end and step of axis i of n elements; NULL: all of it. */
 static void slice_axis(weir_slice_attr *a, int i, int64_t n, const int64_t *begin,
                        const int64_t *end)
 {
@@ -161,7 +161,7 @@ static void slice_axis(weir_slice_attr *a, int i, int64_t n, const int64_t *begi
     a->begin[i] = first;
     a->dim[i] = span > 0 ? (span - 1) / (step > 0 ? step : -step) + 1 : 0;
     if (a->dim[i] <= 1)
-        a->step[i] = 1;             /* so that no product with a stride overflows */
+        a->step[i] = 1;             /* no product of step and stride overflows */
     if (a->dim[i] == 0)
         a->begin[i] = 0;
 }
@@ -186,7 +186,7 @@ weir_tensor *weir_slice(weir_tensor *x, const int64_t *begin, const int64_t *end
     return weir_record1(WEIR_OP_SLICE, 1, &x, &a, sizeof a);
 }
 
-/* Elements begin + i * step, 0 <= i < size, of one axis, which has them; all of the others. */
+/* Elements begin + i * step, 0 <= i < size, of one axis, which must exist; all of other axes. */
 static weir_tensor *slice_one(weir_tensor *x, int axis, int64_t begin, int64_t step, int64_t size)
 {
     const weir_desc *const d = &x->layout.desc;
@@ -219,7 +219,7 @@ weir_tensor *weir_narrow(weir_tensor *x, int axis, int64_t begin, int64_t size)
     return slice_one(x, at, begin, 1, size);
 }
 
-/* The sizes are not negative and fill the axis. */
+/* Fails unless the sizes are not negative and add up to the axis. */
 static weir_status check_sizes(const weir_desc *d, int axis, int n, const int64_t *size)
 {
     char    text[WEIR_DESC_TEXT];
@@ -272,7 +272,7 @@ static weir_tensor *join(int n, weir_tensor *const *x, int axis)
     if (n <= WEIR_MAX_IN)
         return weir_record1(WEIR_OP_CONCAT, n, x, &a, sizeof a);
 
-    /* Joins of as many as one call takes, joined in turn. */
+    /* Joins groups of as many as one call takes, then the results. */
     const int     groups = (n + WEIR_MAX_IN - 1) / WEIR_MAX_IN;
     weir_tensor **part = weir_mem_alloc((size_t)groups * sizeof(weir_tensor *));
     weir_tensor  *y = NULL;
@@ -303,7 +303,7 @@ weir_tensor *weir_concat(int n, weir_tensor *const *x, int axis)
     return join(n, x, at);
 }
 
-/* All are there and of one desc, and there is room for the new axis. */
+/* Fails unless all inputs have the same desc and one more axis is possible. */
 static weir_status check_stack(int n, weir_tensor *const *x, int axis)
 {
     char a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
@@ -359,7 +359,7 @@ static weir_tensor *pad_axis(weir_tensor *x, int axis, int64_t before, int64_t a
     return weir_concat(parts, part, axis);
 }
 
-/* Amounts that make sense; *any: is there something to pad? */
+/* Fails for amounts that the mode does not allow. *any: is any amount above 0? */
 static weir_status check_pads(const weir_desc *d, const int64_t *before, const int64_t *after,
                               weir_pad_mode mode, bool *any)
 {

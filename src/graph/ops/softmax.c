@@ -1,7 +1,7 @@
-/* softmax.c - definitions of softmax and its log along one axis.
+/* softmax.c - definitions of softmax and log-softmax along one axis.
  *
- * Gradients are taken from the result y: softmax dx = y (dy - sum(dy y)), its log
- * dx = dy - exp(y) sum(dy), so the input need not be kept. */
+ * Gradients read the result y, so the input need not be kept: dx = y (dy - sum(dy y)) for softmax,
+ * dx = dy - exp(y) sum(dy) for log-softmax. */
 #include "graph/ops/axes.h"
 
 static weir_status softmax_infer(weir_call *c)
@@ -19,7 +19,7 @@ static weir_status softmax_grad_infer(weir_call *c)
     return WEIR_OK;
 }
 
-/* Maximum, difference, exponential, sum, and what scales. */
+/* Per element: maximum, difference, exponential, sum, scaling. */
 static double softmax_flops(const weir_call *c)
 {
     return 5 * weir_flops_input(c);

@@ -1,12 +1,12 @@
-/* spill.c - SPILL_OUT, SPILL_IN, SPILL_WAIT: a value goes to the spill file and comes back.
+/* spill.c - definitions of SPILL_OUT, SPILL_IN and SPILL_WAIT: offloading to the spill file.
  *
- * Made by a planner only, behind all passes: x -> SPILL_OUT starts the copy, SPILL_WAIT of x with
- * the same ticket ends it and keeps x where it is until then; SPILL_IN -> y and SPILL_WAIT of y
- * bring it back. In the list a wait stands between each copy and what may touch its memory next.
- * They keep their places and run once, like updates. */
+ * Inserted by the memory planner only, after all passes. SPILL_OUT of x starts a copy; SPILL_WAIT
+ * of x with the same ticket waits for it and keeps x live until then. SPILL_IN -> y and SPILL_WAIT
+ * of y read it back. In the list, a wait stands between each copy and the next node that may access
+ * the same memory. Like updates, these nodes keep their positions and run once. */
 #include "graph/ops/define.h"
 
-/* A program cannot say what comes in: the output has the layout that the planner gave it. */
+/* Programs cannot record it: the planner determines the output's layout. */
 static weir_status spill_infer(weir_call *c)
 {
     return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");

@@ -1,10 +1,10 @@
-/* update.c - definitions of what is written in place: optimiser steps, learning rates, counters.
+/* update.c - definitions of operations in place: optimiser steps, learning rates, counters.
  *
- * Never differentiated, never merged, repeated or dropped. The recorder checks for all of them that
- * a mutated input is a whole param, state or input. */
+ * They are never differentiated, merged, repeated or dropped. The recorder checks that a mutated
+ * input is all of a parameter, state or input. */
 #include "graph/ops/define.h"
 
-/* Inputs `first` to `last` have type and shape of input 0, the parameter. */
+/* Fails unless inputs `first` to `last` have type and shape of input 0, the parameter. */
 static weir_status check_like_param(const weir_call *c, int first, int last)
 {
     char text[WEIR_DESC_TEXT];
@@ -21,8 +21,8 @@ static weir_status check_like_param(const weir_call *c, int first, int last)
     return WEIR_OK;
 }
 
-/* One element. Scalars are tensors, not attributes: a planned step reads the learning rate and the
- * step count at every run. */
+/* Fails unless input i is one element. Scalars are tensors, not attributes, since a planned step
+ * reads the learning rate and the step count in every run. */
 static weir_status check_scalar(const weir_call *c, int i, const char *name)
 {
     if (weir_shape_count(&c->in[i].desc) != 1)
@@ -32,7 +32,7 @@ static weir_status check_scalar(const weir_call *c, int i, const char *name)
     return WEIR_OK;
 }
 
-/* The number of steps. */
+/* Fails unless input i can be the number of steps. */
 static weir_status check_step(const weir_call *c, int i)
 {
     WEIR_TRY(check_scalar(c, i, "step"));
@@ -41,7 +41,7 @@ static weir_status check_step(const weir_call *c, int i)
     return WEIR_OK;
 }
 
-/* The learning rate, alone or with the options' n numbers behind it. */
+/* Fails unless input i is the learning rate, alone or followed by n numbers of the options. */
 static weir_status check_rate(const weir_call *c, int i, int n)
 {
     const int64_t count = weir_shape_count(&c->in[i].desc);
@@ -68,7 +68,7 @@ static weir_status sgd_update_infer(weir_call *c)
     return c->nin > 4 ? check_step(c, 4) : WEIR_OK;
 }
 
-/* 2 for param -= lr d, and what the options add. */
+/* 2 per element for param -= lr d, more with options. */
 static double sgd_update_flops(const weir_call *c)
 {
     const weir_sgd_attr *const a = c->attr;
@@ -122,8 +122,8 @@ ADAM(adamw_update);     /* Loshchilov and Hutter, "Decoupled weight decay", 2019
 
 /* ---- param, grad, lr, sum of squares: Duchi et al., "Adaptive subgradient methods", 2011 ----
  *
- * Of RMSProp (Tieleman and Hinton 2012; centered: Graves 2013) a mean instead, and then a momentum
- * buffer and the gradient's mean, if its options ask for them. */
+ * RMSProp (Tieleman and Hinton 2012; centered: Graves 2013) has a mean of squares instead, followed
+ * by a momentum buffer and the mean of gradients if its options ask for them. */
 
 static weir_status rmsprop_update_infer(weir_call *c)
 {
@@ -261,7 +261,7 @@ const weir_opdef weir_op_assign = {
 
 /* ---- public functions ---- */
 
-/* A recorded step without this update is not what was asked for. */
+/* Poisons the recording: a step without this update must not run. */
 #define REFUSE(...) weir_poison(weir_fail(__VA_ARGS__))
 
 weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad, weir_tensor *momentum_buffer,

@@ -1,13 +1,13 @@
-/* window.h - sliding windows over (h,w): what convolution and pooling check and compute alike. */
+/* window.h - sliding windows over (h,w): checks and sizes shared by convolution and pooling. */
 #ifndef WEIR_GRAPH_OPS_WINDOW_H
 #define WEIR_GRAPH_OPS_WINDOW_H
 
 #include "graph/ops/define.h"
 
-/* Numbers of a window stay within this, so that their products cannot overflow an int64_t. */
+/* Largest number of a window, so that products of two cannot overflow an int64_t. */
 #define WEIR_WINDOW_MAX INT32_MAX
 
-/* (n,c,l) as images (n,c,1,l), and back; NULL for a tensor of other axes. */
+/* (n,c,l) as images (n,c,1,l), and back; NULL and a message for other numbers of axes. */
 static inline weir_tensor *weir_line_to_row(const char *name, weir_tensor *t)
 {
     const weir_desc *const d = &t->layout.desc;
@@ -25,12 +25,12 @@ static inline weir_tensor *weir_row_to_line(weir_tensor *t)
     return weir_reshape(t, 3, (int64_t[]){d[0], d[1], d[3]});
 }
 
-/* A window as attributes hold it: pairs (height, width). */
+/* A window as stored in attributes: pairs (height, width). */
 typedef struct weir_window {
     const int64_t *kernel, *stride, *pad, *pad_end, *dilation;
 } weir_window;
 
-/* Whether the numbers of a window make sense. */
+/* Fails with ERR_INVALID if a number of the window is out of range. */
 static inline weir_status weir_window_check(const weir_call *c, const weir_window *v)
 {
     const struct {
@@ -50,8 +50,9 @@ static inline weir_status weir_window_check(const weir_call *c, const weir_windo
     return WEIR_OK;
 }
 
-/* Places of a checked window in an image, per axis: (h + pad + pad_end - span) / stride + 1,
- * rounded down, where span = dilation (kernel - 1) + 1. */
+/* Number of positions of a checked window per axis: (h + pad + pad_end - span) / stride + 1,
+ * rounded down, where span = dilation (kernel - 1) + 1. Fails with ERR_SHAPE if it does not fit
+ * once. */
 static inline weir_status weir_window_places(const weir_call *c, const weir_window *v,
                                              const int64_t *image, int64_t *out)
 {
