@@ -50,7 +50,7 @@ COLUMNS = ["model", "image", "batch", "case", "step_ms_median", "step_ms_min",
 
 
 def weir(args, *words):
-    """Runs the tool; its words. Ends the program with the tool's own sentence if that fails."""
+    """Runs the tool and returns its output; if it fails, exits with the tool's sentence."""
     command = [str(args.weir), *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

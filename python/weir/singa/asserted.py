@@ -23,7 +23,7 @@ class ArgumentError(errors.Error, TypeError, AssertionError):
 
 
 class DeviceError(errors.DeviceError, AssertionError):
-    """The device that is asked for cannot be had: a RuntimeError."""
+    """The requested device is not available: a RuntimeError."""
 
 
 class StateError(errors.StateError, AssertionError):

@@ -73,7 +73,7 @@ class _Writer:
 
     def add(self, name, array):
         if f"{name}.npy" in self.file.namelist():
-            raise ValueError(f"snapshot: {name!r} is there already")
+            raise ValueError(f"snapshot: {name!r} was already written")
         with self.file.open(f"{name}.npy", "w", force_zip64=True) as member:
             np.lib.format.write_array(member, array, allow_pickle=False)
 

@@ -52,7 +52,7 @@ static bool reference(job *j)
 {
     uint64_t bits;
 
-    if (!CHECK_OK(whole_job(j, &j->bits)))      /* libraries make what they keep for good */
+    if (!CHECK_OK(whole_job(j, &j->bits)))      /* libraries allocate their caches */
         return false;
     const uint64_t before = weir_mem_calls();
     if (!CHECK_OK(whole_job(j, &bits)) || !CHECK(bits == j->bits))

@@ -141,7 +141,7 @@ static weir_status whole_job(bool graph, int64_t n, bool *missed)
 }
 
 /* The n-th allocation fails, for every n until none is left: a status, and nothing leaks. What
- * libraries keep for good is made before. */
+ * libraries cache for the life of the process is made before. */
 static void fail_everywhere(bool graph)
 {
     bool missed = true;
