@@ -26,8 +26,8 @@ typedef struct compare_options {
 } compare_options;
 
 /* Runs the cases and prints a table: memory, speed, and whether parameters, states and loss have
- * the same bits. True if no case failed (that is printed), the accuracy was reached, the bits are
- * equal, and the planned peak is the measured one to the byte. */
+ * the same bits. Returns true if no case failed (failures are printed), the accuracy was reached,
+ * the bits are equal, and planned and measured peak are equal to the byte. */
 bool compare(const compare_options *o, compare_fn run, void *ctx);
 
 /* Fills measured (the most bytes that were live in blocks) or, for a planned step, planned and

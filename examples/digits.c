@@ -1,4 +1,4 @@
-/* digits.c - loads the digits file, trusting nothing in it, and deals batches. */
+/* digits.c - loads the digits file, checking everything in it, and fills batches. */
 #include "digits.h"
 
 #include <stdio.h>

@@ -47,7 +47,7 @@ static weir_status gradients(const job *j, weir_tensor *loss, size_t first, size
     return WEIR_OK;
 }
 
-/* What not to do, to see what is said about it: --wrong. */
+/* --wrong: updates too early, to show the error. */
 static weir_status update_between(const job *j, size_t n, weir_pair *pairs)
 {
     WEIR_TRY(gradients(j, j->critic_loss, j->ngenerator, n, pairs));

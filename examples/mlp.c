@@ -1,8 +1,7 @@
 /* mlp.c - the first example: a 64-100-10 perceptron learns hand-written digits.
  *
- * train_step says what one step is. With --graph on it is called once, and what it wrote down is
- * planned and run again and again; with --graph off it is called at every step. The bits are the
- * same. */
+ * train_step is one step. With --graph on it is called once, and the recorded step is planned and
+ * run repeatedly; with --graph off it is called for every step. The results have the same bits. */
 #include <stdio.h>
 
 #include "digits.h"

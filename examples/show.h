@@ -1,4 +1,4 @@
-/* show.h - what the examples share: options, a clock, a progress bar, a table, files of text. */
+/* show.h - shared by the examples: options, a clock, a progress bar, a table, text files. */
 #ifndef EXAMPLES_SHOW_H
 #define EXAMPLES_SHOW_H
 

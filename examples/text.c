@@ -1,6 +1,6 @@
-/* text.c - reads a file into tokens, cuts batches, draws tokens.
+/* text.c - reads a file into tokens, cuts batches, samples tokens.
  *
- * What is random is a hash (SplitMix64; Steele, Lea and Flood 2014) of the step or turn. */
+ * Random numbers are hashes (SplitMix64; Steele, Lea and Flood 2014) of the step or turn. */
 #include "text.h"
 
 #include <math.h>

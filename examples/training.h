@@ -1,5 +1,4 @@
-/* training.h - how a training on one device begins and ends: common options, the device, a dump of
- * what was learnt. */
+/* training.h - shared by the training examples: options, the device, and a dump of the results. */
 #ifndef EXAMPLES_TRAINING_H
 #define EXAMPLES_TRAINING_H
 

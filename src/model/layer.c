@@ -1,6 +1,6 @@
-/* layer.c - linear, convolutions, batch norm and dropout: how they start and what they apply.
+/* layer.c - linear layers, convolutions, batch norm and dropout.
  *
- * Starting values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
+ * Initial values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
  * convolutions; uniform in +-1/sqrt(fan in) for linear layers; biases 0, batch-norm scales 1. */
 #include "model/model.h"
 

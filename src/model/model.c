@@ -1,4 +1,4 @@
-/* model.c - owns layers, parameters and states, in the order they were made. */
+/* model.c - owns layers, parameters and states, in the order in which they were created. */
 #include "model/model.h"
 
 #include <stdio.h>
@@ -149,7 +149,7 @@ weir_status weir_name_join(char buf[WEIR_NAME_MAX], const char *a, const char *b
     return WEIR_OK;
 }
 
-/* Makes a tensor with `make`, fills it, and gives it to the list `l` of the model. */
+/* Creates a tensor by `make`, fills it, and adds it to the model's list `l`, which owns it. */
 static weir_tensor *own(weir_model *m, weir_list *l, const char *layer, const char *part,
                         weir_desc desc, double value,
                         weir_tensor *(*make)(weir_device *, weir_desc, const char *))

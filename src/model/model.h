@@ -1,10 +1,9 @@
-/* model.h - what the files of src/model share: growing lists, layers, rolling back.
+/* model.h - shared by the files of src/model: growing lists, layers, rolling back.
  * Defined in layer.c, model.c and normal.c.
  *
- * A model owns everything made on it and is the only one that frees. A layer is one host
- * allocation that begins with a weir_layer and borrows its tensors and children. A constructor
- * takes a mark first and rolls the model back to it when it fails, so a failed layer leaves no
- * parameters behind. */
+ * A model owns and frees everything created on it. A layer is one host allocation that begins with
+ * a weir_layer and borrows its tensors and children. A constructor takes a mark first and rolls the
+ * model back to it on failure, so a failed layer leaves no parameters. */
 #ifndef WEIR_MODEL_MODEL_H
 #define WEIR_MODEL_MODEL_H
 
@@ -16,7 +15,7 @@ typedef struct weir_list {
     size_t n, capacity;
 } weir_list;
 
-/* The list with room for one more element, so that adding it cannot fail. */
+/* Ensures capacity for one more element, so that adding it cannot fail. ERR_NOMEM. */
 weir_status weir_list_reserve(weir_list *l);
 void        weir_list_free(weir_list *l);
 
@@ -43,13 +42,13 @@ weir_mark weir_model_mark(const weir_model *m);
 /* Frees everything made since the mark. Returns NULL, for the constructor to return. */
 weir_layer *weir_model_undo(weir_model *m, weir_mark mark);
 
-/* A layer of `bytes` bytes in all, owned by m; NULL after a failure. */
+/* Creates a layer of `bytes` bytes, weir_layer included, owned by m; NULL after a failure. */
 void *weir_layer_new(weir_model *m, size_t bytes,
                      weir_tensor *(*apply)(const weir_layer *l, weir_tensor *x));
 
-/* Around a few operations on x whose intermediate results should not outlive them. begin is false
- * if x is NULL or memory ran out: then do not go on. end moves y to the caller's scope and returns
- * it. */
+/* A scope around a few operations on x, so that intermediate results do not outlive them. begin
+ * returns false if x is NULL or memory is short; do not call end then. end moves y to the caller's
+ * scope and returns it. */
 bool         weir_unit_begin(const weir_tensor *x);
 weir_tensor *weir_unit_end(const weir_tensor *x, weir_tensor *y);
 
@@ -64,12 +63,12 @@ weir_tensor *weir_model_new_state(weir_model *m, const char *layer, const char *
 weir_tensor *weir_model_new_table(weir_model *m, const char *layer, int64_t rows, int64_t width,
                                   weir_dtype dtype, double deviation);
 
-/* Each of the n sizes is 1 or more and fits into 32 bits; else a failure that names layer and
- * size. */
+/* Fails, and names layer and size, unless each of the n sizes is at least 1 and fits into 32
+ * bits. */
 weir_status weir_sizes_check(const char *op, const char *layer, int n, const char *const *names,
                              const int64_t *sizes);
 
-/* "A.B" (B alone if a is NULL) into buf; fails when it is longer. */
+/* Writes "A.B" (B alone if a is NULL) into buf of WEIR_NAME_MAX bytes; fails if it does not fit. */
 #define WEIR_NAME_MAX 256
 weir_status weir_name_join(char buf[WEIR_NAME_MAX], const char *a, const char *b);
 

@@ -1,6 +1,6 @@
-/* normal.c - layer, group and RMS norm as layers, and the embedding: what a transformer is made of.
+/* normal.c - layer, group and RMS norm as layers, and the embedding.
  *
- * Scales start at 1 and biases at 0; an embedding's vectors start normal. */
+ * Initial values: scales 1, biases 0, vectors of an embedding normal. */
 #include "model/model.h"
 
 weir_status weir_sizes_check(const char *op, const char *layer, int n, const char *const *names,

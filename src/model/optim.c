@@ -1,8 +1,8 @@
 /* optim.c - SGD, Adam, AdamW, Adagrad, RMSProp: one update per gradient of weir_backward.
  *
- * State belongs to a parameter, found by pointer; a slot holds a reference to its parameter, so
- * that a pointer never comes to mean another one. Making state is immediate, never recorded: a step
- * may be the first one and a recorded one at once. */
+ * A slot has the state of a parameter and is found by the parameter's address; it references the
+ * parameter, so that the address cannot be reused. State is created immediately, not recorded, so
+ * that the first step may be a recorded one. */
 #include "model/model.h"
 
 #include <math.h>
@@ -18,13 +18,13 @@ typedef struct slot {
     weir_tensor *sum;           /* of gradients not applied yet, or none. Listed there too */
 } slot;
 
-/* What makes one optimiser differ from another. */
+/* The functions and facts in which optimisers differ. */
 typedef struct method {
     const char *name;
     const char *part[PARTS];            /* names of a parameter's states */
     bool        counts;                 /* reads the number of steps */
     int         own;                    /* the part that counts a parameter's updates, or 0 */
-    bool      (*uses)(const weir_optim *o, int part);       /* NULL: all of them */
+    bool      (*uses)(const weir_optim *o, int part);       /* NULL: uses all parts */
     weir_status (*update)(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr);
 } method;
 
@@ -35,7 +35,7 @@ struct weir_optim {
     weir_adam_options    adam;
     weir_adagrad_options adagrad;
     weir_rmsprop_options rmsprop;
-    double               first;         /* what states of parameters start with */
+    double               first;         /* initial value of states */
     double               clip_norm, clip_value;     /* 0: gradients are not limited */
     weir_scaler         *scaler;        /* of losses, borrowed; or NULL */
     double               rate;
@@ -66,7 +66,7 @@ static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, 
 
 /* ---- the methods ---- */
 
-/* Updates are counted where the first one differs, as it is not dampened. */
+/* Updates are counted only if the first differs from the others: it is not dampened. */
 static bool sgd_uses(const weir_optim *o, int part)
 {
     return o->sgd.momentum != 0 && (part == 0 || o->sgd.dampening != 0);
@@ -271,7 +271,7 @@ weir_status weir_optim_set_clip_value(weir_optim *o, double limit)
     return limit_set(o, "optim_set_clip_value", limit, o ? &o->clip_value : NULL);
 }
 
-/* The gradients of the pairs as an update takes them. */
+/* Unscales and clips the gradients of the pairs, as the options say. */
 static weir_status limit_all(const weir_optim *o, weir_pair *pairs, size_t n)
 {
     if (o->clip_value != 0)
@@ -297,7 +297,7 @@ static weir_status backward(const weir_optim *o, weir_tensor *loss, const weir_p
     return weir_backward(loss, pairs, n);
 }
 
-/* The updates of a step, by gradients as backward gave them, in pairs that may be changed. */
+/* Performs the updates of a step; pairs has the gradients of weir_backward and is overwritten. */
 static weir_status finish(weir_optim *o, weir_pair *pairs, size_t n)
 {
     weir_tensor *finite = NULL;
@@ -341,7 +341,7 @@ static bool slot_fill(weir_optim *o, slot *s)
     return true;
 }
 
-/* Where the parameter's slot is noted, or will be: there is a free place. */
+/* The parameter's entry in the hash table, or the empty one for it; the table is never full. */
 static size_t *place_of(const weir_optim *o, const weir_tensor *param)
 {
     /* Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4). */
@@ -353,7 +353,7 @@ static size_t *place_of(const weir_optim *o, const weir_tensor *param)
     return &o->place[i & (o->places - 1)];
 }
 
-/* Room in the table for one more slot: it is never more than half full. */
+/* Ensures capacity for one more slot; the table is never more than half full. */
 static bool reserve_place(weir_optim *o)
 {
     if (2 * (o->slots.n + 1) <= o->places)
@@ -393,7 +393,7 @@ static slot *slot_new(weir_optim *o, weir_tensor *param)
     return s;
 }
 
-/* The slot of a parameter, made at its first use. */
+/* The slot of a parameter, created at first use. */
 static slot *slot_of(weir_optim *o, weir_tensor *param)
 {
     const size_t noted = o->places ? *place_of(o, param) : 0;
@@ -403,8 +403,8 @@ static slot *slot_of(weir_optim *o, weir_tensor *param)
 
 /* ---- a step ---- */
 
-/* The rate where the step counts, a NaN where it is skipped, which updates nothing. Kept in rate[]
- * for the other parameters of the type. */
+/* The rate if the condition holds, else NaN, with which updates change nothing. Kept in rate[] for
+ * the other parameters of the type. */
 static weir_tensor *rate_if(weir_optim *o, weir_tensor *condition, weir_dtype dtype,
                             weir_tensor *rate[RATES])
 {
@@ -417,7 +417,7 @@ static weir_tensor *rate_if(weir_optim *o, weir_tensor *condition, weir_dtype dt
                             weir_fill(o->dev, weir_scalar(weir_tensor_desc(lr).dtype), NAN));
 }
 
-/* One more in the counter, if there is one, where the step counts. */
+/* Increments the counter, if any, if the condition holds. */
 static weir_status count(weir_tensor *counter, weir_tensor *condition)
 {
     if (!counter)
@@ -488,7 +488,8 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     return s;
 }
 
-/* A step in a scope of its own: gradients die here, not at the end of the caller's step. */
+/* Performs a step in a scope of its own, so that gradients are freed here instead of at the end of
+ * the caller's step. */
 static weir_status in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
                             weir_tensor *loss)
 {
@@ -533,7 +534,7 @@ weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
     return in_scope(o, accumulate, loss);
 }
 
-/* Parameters with their sums into pairs[], which has room for all slots; how many. */
+/* Stores parameters and their summed gradients in pairs[slots]; returns their number. */
 static size_t summed(const weir_optim *o, weir_pair *pairs)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
-/* recurrent.c - LSTM and GRU layers: how they start and what they apply.
+/* recurrent.c - LSTM and GRU layers.
  *
- * All weights and biases start uniform in +-1/sqrt(hidden), and are named as PyTorch's are
+ * All weights and biases are initially uniform in +-1/sqrt(hidden) and have PyTorch's names
  * ("weight_ih_l0", "bias_hh_l1_reverse"). */
 #include "model/model.h"
 

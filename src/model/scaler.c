@@ -1,8 +1,8 @@
-/* scaler.c - the scale of a loss whose gradients are f16: fixed, or found while training.
+/* scaler.c - loss scaling for f16 gradients, with a fixed or a dynamic scale.
  *
- * As in PyTorch's GradScaler (Micikevicius et al., "Mixed precision training", 2018): it grows
- * after `interval` steps in a row without an infinity, and shrinks at each infinity, whose step is
- * skipped. All of it is device state and recorded calls: the host never looks. */
+ * As in PyTorch's GradScaler (Micikevicius et al., "Mixed precision training", 2018): the scale
+ * grows after `interval` steps without an infinity or NaN, and shrinks after each step with one,
+ * which is skipped. State and decisions stay on the device; the host reads nothing. */
 #include "model/model.h"
 
 enum { SCALE, GOOD, SKIPPED, STATES };

@@ -1,4 +1,4 @@
-/* cost.c - what each instruction computes and moves, by the formulas of the operations. */
+/* cost.c - tables of flops and bytes of each instruction, by the definitions of the operations. */
 #include "graph/ir/format.h"
 #include "graph/plan/op_sums.h"
 #include "graph/report/report.h"

@@ -2,7 +2,7 @@
  * storages coloured by kind, an edge is a value; dashed edges lead back to what an update
  * overwrites.
  *
- * Names and labels are made of table names, shapes and numbers only: nothing needs escaping. */
+ * Labels consist of names of operations, shapes and numbers only, so nothing needs escaping. */
 #include <string.h>
 
 #include "graph/ir/format.h"
@@ -36,7 +36,7 @@ static void storage_node(weir_string *s, const weir_graph *g, uint32_t storage)
     weir_string_add(s, "\\n%s\"];\n", weir_kind_name[st->kind]);
 }
 
-/* Labelled with shape and bytes of the value, in the colour of its kind. */
+/* An edge labelled with shape and bytes of the value, in the colour of its storage's kind. */
 static void edge(weir_string *s, const weir_graph *g, weir_end from, weir_end to, uint32_t value,
                  const char *style)
 {
@@ -49,13 +49,13 @@ static void edge(weir_string *s, const weir_graph *g, weir_end from, weir_end to
     weir_string_add(s, "\\n%zu B\"];\n", weir_shape_bytes(&l->desc));
 }
 
-/* The node that makes the storage, or the storage itself if it comes from outside. */
+/* The node that computed the storage so far, or the storage itself if none has. */
 static weir_end source(const uint32_t *maker, uint32_t storage)
 {
     return maker[storage] == WEIR_NONE ? (weir_end){'s', storage} : (weir_end){'n', maker[storage]};
 }
 
-/* The edges of node i; maker[] knows the earlier nodes. */
+/* The edges of node i; maker[] has the storages of earlier nodes. */
 static void edges(weir_string *s, const weir_graph *g, uint32_t i, uint32_t *maker)
 {
     const weir_node *n = &g->nodes.at[i];

@@ -1,4 +1,4 @@
-/* report.h - a planned graph as text: one writer for each kind.
+/* report.h - writes a planned graph as text, one function per format.
  * Defined in dump.c, cost.c, dot.c, timeline.c, json.c and step_json.c.
  *
  * Instruction i and node i are the same call. */
@@ -8,10 +8,11 @@
 #include "core/text.h"
 #include "graph/plan/plan.h"
 
-/* WEIR_OK if the graph exists and is planned; else an error that names the function. */
+/* Fails, and names the function, if the graph is NULL or not planned. */
 weir_status weir_format_check(const weir_graph *g, const char *function);
 
-/* One writer for each weir_text; the graph must be planned. */
+/* One function per weir_text; the graph must be planned. If memory is short, the string is marked
+ * as failed. */
 void weir_format_graph(const weir_graph *g, weir_string *s);
 void weir_format_plan(const weir_graph *g, weir_string *s);
 void weir_format_cost(const weir_graph *g, weir_string *s);
@@ -25,9 +26,9 @@ void weir_format_stepfile(const weir_graph *g, weir_string *s);
  * below. */
 void weir_show_step(const weir_graph *g, const char *name, const double *seconds, weir_string *s);
 
-/* Writes "tensors": [...], "ops": [...] of the exchange format. seconds[instruction]: NULL, or
- * below 0: the roofline's. recomputed: include what a budget made run again; else the step before
- * that. */
+/* Writes "tensors": [...], "ops": [...] of the step description. seconds[i] of instruction i; NULL,
+ * or a value below 0, means the roofline model's. recomputed: with nodes that the memory planner
+ * added; else the step without them. */
 void weir_format_lists(const weir_graph *g, const double *seconds, bool recomputed, weir_string *s);
 
 #endif

@@ -1,9 +1,9 @@
 /* step_json.c - a planned step as the JSON that planners exchange (weir_stepfile_read).
  *
- * Tensors are storages: views are merged into them, and bytes are not aligned. What exists before
- * the step is param, state or input; a kept result is an output. Calls that run the caller's code
- * carry "once": they must not run again. Without `recomputed` the copies that a budget added are
- * left out, and their readers read what was copied. */
+ * Tensors are storages: views are merged into them, and bytes are not aligned. Storages that exist
+ * before the step are param, state or input; a kept result is an output. Calls of the caller's
+ * functions have "once": they must not run again. Without `recomputed`, nodes that the memory
+ * planner added are left out, and their readers read the original storages. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -11,11 +11,11 @@
 #include "graph/ir/format.h"
 #include "graph/report/report.h"
 
-/* What the writers need to know of each storage: arrays [storages]. */
+/* Facts about each storage, as arrays [storages]. */
 typedef struct weir_uses {
     const weir_graph *g;
     bool              recomputed;
-    uint32_t         *maker; /* number of the op that makes it; WEIR_NONE: none */
+    uint32_t         *maker; /* number of the op that computes it; WEIR_NONE: external */
     bool             *used;  /* an op names it */
 } weir_uses;
 
@@ -25,7 +25,7 @@ static bool shown(const weir_uses *u, uint32_t i)
     return u->recomputed || (!n->recomputed && !weir_op_moves(n->op));
 }
 
-/* The storage of the value, or the one of which that is a copy. */
+/* The storage of the value, or the original if that storage is a copy. */
 static uint32_t tensor_of(const weir_uses *u, uint32_t value)
 {
     uint32_t storage = weir_storage_of(u->g, value);

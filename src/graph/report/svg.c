@@ -1,4 +1,4 @@
-/* svg.c - frame, axes, marks and legend of a chart. */
+/* svg.c - writes frame, axes, marks and legend of a chart. */
 #include "graph/report/svg.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #define INK   "#22303c"
 #define FAINT "#66737f"
 
-/* Persistent kinds are greys and greens in the background; what the planner moves stands out. */
+/* Greys and greens for persistent kinds, strong colours for what the planner places. */
 const char *const weir_kind_colour[WEIR_KIND_COUNT] = {
     [WEIR_KIND_PARAM] = "#5b6b7b",      [WEIR_KIND_STATE] = "#8fa0b0",
     [WEIR_KIND_INPUT] = "#7fb39b",      [WEIR_KIND_OUTPUT] = "#b9cf94",
@@ -86,7 +86,8 @@ const char *weir_svg_bytes(const weir_chart *c, double bytes, char buf[WEIR_SVG_
     return buf;
 }
 
-/* 1, 2 or 5 times a power of ten: the smallest that cuts `length` into at most `parts`. */
+/* The smallest step of 1, 2 or 5 times a power of ten that divides `length` into at most `parts`
+ * parts. */
 static double tick_step(double length, int parts)
 {
     static const double nice[] = {1, 2, 5, 10};

@@ -1,4 +1,4 @@
-/* svg.h - a chart as standalone SVG: frame, axes, marks, legend; mostly bytes over instructions. */
+/* svg.h - writes a chart of bytes over instructions as standalone SVG. */
 #ifndef WEIR_GRAPH_REPORT_SVG_H
 #define WEIR_GRAPH_REPORT_SVG_H
 
@@ -10,7 +10,7 @@
 extern const char *const weir_kind_colour[WEIR_KIND_COUNT];
 extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
 
-/* What a budget adds: reruns, and transfers to the host and back. */
+/* Colours of what the memory planner adds: recomputation, and transfers to and from the host. */
 #define WEIR_RECOMPUTE_COLOUR "#8e63b5"
 #define WEIR_OUT_COLOUR   "#a0694b"
 #define WEIR_IN_COLOUR    "#2fa5b3"
@@ -30,7 +30,7 @@ typedef struct weir_chart {
     double       unit;          /* bytes of one unit_name */
     const char  *unit_name;     /* B, kB, MB, GB */
     int          legend;        /* entries so far */
-    double       strip;         /* pixels below the plot that belong to the picture */
+    double       strip;         /* height in pixels of the rows below the plot */
 } weir_chart;
 
 static inline double weir_svg_x(const weir_chart *c, double x)
@@ -42,31 +42,32 @@ static inline double weir_svg_y(const weir_chart *c, double bytes)
     return WEIR_SVG_Y + WEIR_SVG_H * (1 - bytes / c->ymax);
 }
 
-/* Begins the picture. n instructions; `top` bytes fit with some space above. `lower`: extra pixels
- * below the plot, used like the strip. */
+/* Begins the picture with axes for n instructions and `top` bytes, plus some space above. `lower`:
+ * pixels to reserve below the plot for rows. */
 weir_chart weir_svg_begin(weir_string *s, unsigned n, double top, double lower, const char *title);
 
-/* A line of text below the title; only the edge of the picture may cut it off. */
+/* Writes a line of text below the title. */
 void weir_svg_subtitle(weir_chart *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* "12.34 MB" in the chart's unit. */
+/* Formats bytes in the chart's unit, "12.34 MB", into a buffer of WEIR_SVG_BYTES. */
 #define WEIR_SVG_BYTES 40
 const char *weir_svg_bytes(const weir_chart *c, double bytes, char buf[WEIR_SVG_BYTES]);
 
-/* Grid, ticks and names of both axes; drawn before the content. */
+/* Writes grid, ticks and names of both axes; call it before the content. */
 void weir_svg_axes(weir_chart *c, const char *xname, const char *yname);
 
-/* A dashed level across the plot with its name above, at the right end or at the left. */
+/* Writes a dashed line across the plot at `bytes`, with its name above the right or left end. */
 void weir_svg_level(weir_chart *c, double bytes, const char *colour, bool right, const char *text);
 
-/* An area of n steps on `floor`, live[i] high, from x[i] to x[i + 1] (NULL: i to i + 1), of class
- * `name`; floor rises by live. Nothing where all are 0. */
+/* Writes one layer of a stacked area chart, of CSS class `name`: step i lies on floor[i], is
+ * live[i] high and spans x[i] to x[i + 1] (x NULL: i to i + 1). Adds live to floor. Writes nothing
+ * if all of live is 0. */
 void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigned n,
                     const double *x, double *floor, const double *live);
 
-/* weir_svg_streams adds rows for streams below the plot, with their names: compute, copies out,
- * copies in. weir_svg_bar draws a bar in one of them, as a path element that the caller ends. */
+/* weir_svg_streams adds named rows below the plot: compute, copies out, copies in. weir_svg_bar
+ * begins a bar in one of them, a path element that the caller closes. */
 #define WEIR_SVG_STREAM 17
 void weir_svg_streams(weir_chart *c, int streams);
 void weir_svg_bar(weir_chart *c, int stream, double from, double to, const char *colour);

@@ -7,9 +7,9 @@
 #include "graph/report/report.h"
 #include "graph/report/svg.h"
 
-/* Layers of the timeline, from the bottom up: persistent kinds, then what else is always on the
- * device, then the planner's kinds, then gaps between their addresses at the peak of live bytes: so
- * the top of the picture is the planned peak. */
+/* Layers of the timeline from the bottom: persistent kinds of this graph, persistent bytes of
+ * others, the planner's kinds, and, at the peak of live bytes, gaps between addresses, so that the
+ * top is the planned peak. */
 enum { OTHER = WEIR_KIND_COUNT, GAPS, LAYERS };
 
 static const int layer_order[LAYERS] = {
@@ -30,7 +30,7 @@ static const char *layer_colour(int layer)
 
 typedef struct weir_timeline {
     uint32_t n;
-    double  *live; /* [LAYERS][n + 1] bytes during each instruction; the last column is spare */
+    double  *live; /* [LAYERS][n + 1] bytes during each instruction; the last column is unused */
     double  *floor;             /* [n] where the next layer begins */
     double   persistent;
 } weir_timeline;
@@ -46,8 +46,8 @@ static void pile(const weir_timeline *t, int layer, uint32_t first, uint32_t las
         row(t, layer)[i] += bytes;
 }
 
-/* Adds what is always on the device. A storage that lives in the spill file between steps is not:
- * while it is on the device it is an item of the arena. */
+/* Adds external storages to all instructions, except those kept in the spill file: while on the
+ * device, these are items of the arena. */
 static void pile_external(const weir_graph *g, const weir_timeline *t)
 {
     double known = 0;
@@ -64,7 +64,7 @@ static void pile_external(const weir_graph *g, const weir_timeline *t)
         pile(t, OTHER, 0, t->n, t->persistent - known);
 }
 
-/* At the peak, addresses may need more than the live bytes: adds the difference. */
+/* Adds the difference between the arena and the live bytes at the peak. */
 static void pile_gaps(const weir_plan *p, const weir_timeline *t)
 {
     double *const sum = t->floor, most = (double)p->lower_bound;
@@ -124,7 +124,7 @@ static void draw_phases(weir_chart *c, const weir_plan *p)
     }
 }
 
-/* Marks reruns in the strip of the phases. */
+/* Marks recomputed instructions in the row of the phases. */
 static void draw_recomputed(weir_chart *c, const weir_graph *g)
 {
     for (uint32_t i = 0; i < g->plan->n; i++) {

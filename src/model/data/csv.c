@@ -1,8 +1,8 @@
 /* csv.c - lines of numbers separated by commas.
  *
- * The file is read whole and gone through twice: the first pass counts lines and wants equally many
- * columns in each, so that rows x columns cannot exceed the bytes that are there; the second reads
- * the numbers. A number is decimal, its point a point whatever the locale. */
+ * The file is read into memory and parsed twice. The first pass counts lines and requires the same
+ * number of columns in each, so rows x columns cannot exceed the size of the file. The second reads
+ * the numbers, which are decimal with a point, whatever the locale. */
 #include "model/data/data.h"
 
 #include <float.h>
@@ -27,7 +27,7 @@ typedef struct csv {
     locale_t    plain;
 } csv;
 
-/* A place in the file: the rest of a line, and the line's number from 1. */
+/* A position in the file: the rest of a line, and the line's number from 1. */
 typedef struct place {
     const char *at, *end;
     int64_t     line;
@@ -59,7 +59,7 @@ static bool next_line(const csv *c, place *p)
     return false;
 }
 
-/* The next cell of the line; false behind its last one. */
+/* Reads the next cell of the line; false after the last one. */
 static bool next_cell(const csv *c, place *p, cell *out)
 {
     if (!p->at)
@@ -227,7 +227,7 @@ static weir_data *to_data(csv *c, const weir_csv_options *o)
     return d;
 }
 
-/* The text with a 0 behind it, so that strtod stops there at the latest. */
+/* Reads the file and appends a 0, at which strtod stops. */
 static weir_status read_text(csv *c)
 {
     static const char mark[] = "\xef\xbb\xbf";
@@ -242,7 +242,7 @@ static weir_status read_text(csv *c)
     return WEIR_OK;
 }
 
-/* Blanks, line ends, quotes and what numbers are made of cannot separate them. */
+/* Fails if the separator is a blank, line end, quote or a character of numbers. */
 static weir_status check_options(const weir_csv_options *o)
 {
     if (o->label && !o->header)

@@ -1,4 +1,4 @@
-/* data.c - data sets in memory, texts as data sets, and the reader that deals batches of them.
+/* data.c - data sets in memory, texts as data sets, and batches of samples.
  *
  * An epoch's order is a shuffle (Fisher and Yates) by a SplitMix64 stream (Steele, Lea and Flood
  * 2014) that begins at a mix of seed and epoch: it depends on nothing but these two. */

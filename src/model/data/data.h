@@ -1,4 +1,4 @@
-/* data.h - what the loaders share: a data set in the making, and files that are looked at first.
+/* data.h - shared by the loaders: construction of a data set, and files that are checked first.
  * Defined in data.c and file.c. */
 #ifndef WEIR_MODEL_DATA_DATA_H
 #define WEIR_MODEL_DATA_DATA_H
@@ -17,8 +17,8 @@ struct weir_data {
     bool      text;
 };
 
-/* A new data set of n samples (n >= 1, dims >= 1) with room for its values if `values`; NULL after
- * a failure. The caller has checked the sizes against a file. */
+/* Creates a data set of n samples (n >= 1, dims >= 1), with memory for values if `values`; NULL
+ * after a failure. The caller owns it and has checked the sizes against a file. */
 weir_data *weir_data_new(weir_desc sample, int64_t n, bool values);
 
 /* An open regular file. what: the loader, for messages. */
@@ -28,14 +28,15 @@ typedef struct weir_file {
     uint64_t    size, at;       /* bytes in all, bytes read */
 } weir_file;
 
-/* After a failure nothing is open; closing twice is fine. */
+/* Opens a regular file; fails with ERR_IO. After a failure nothing is open. Closing twice is
+ * allowed. */
 weir_status weir_file_open(weir_file *f, const char *what, const char *path);
 void        weir_file_close(weir_file *f);
 
-/* The next `bytes` bytes into `to`; a file that ends before is malformed. */
+/* Reads the next `bytes` bytes into `to`; fails with ERR_IO if the file ends before. */
 weir_status weir_file_read(weir_file *f, void *to, size_t bytes);
 
-/* Remembers ERR_IO and "WHAT: PATH: sentence". */
+/* Sets the message "WHAT: PATH: ..." and returns ERR_IO. */
 weir_status weir_file_fail(const weir_file *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,4 +1,4 @@
-/* nets.c - what all networks are put together from, and the small ones: MLP, LeNet, the digits CNN.
+/* nets.c - shared parts of networks, and the small ones: MLP, LeNet, the digits CNN.
  *
  * LeNet: LeCun et al., "Gradient-based learning applied to document recognition", 1998, in the
  * wider form with 20 and 50 channels. */

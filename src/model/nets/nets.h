@@ -1,14 +1,14 @@
 /* nets.h - what the networks share: a layer with ReLU, a convolution with batch norm, the end of a
  * constructor.
  *
- * Every unit closes a scope of its own, so that with the graph off its intermediate results die
- * with it, unless a gradient reads them. */
+ * Every unit has a scope of its own, so that with the graph off its intermediate results are freed
+ * at its end, unless a gradient reads them. */
 #ifndef WEIR_MODEL_NETS_NETS_H
 #define WEIR_MODEL_NETS_NETS_H
 
 #include "model/model.h"
 
-/* The layer if everything in it was made; else the model rolled back to `mark`, and NULL. */
+/* Returns the layer if `made`; else rolls the model back to `mark` and returns NULL. */
 weir_layer *weir_net_finish(weir_model *m, weir_mark mark, weir_layer *l, bool made);
 
 /* relu(l(x)) as one unit. */

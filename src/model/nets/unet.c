@@ -67,7 +67,7 @@ static weir_tensor *join(weir_tensor *a, weir_tensor *b)
     return a && b ? weir_concat(2, (weir_tensor *const[]){a, b}, 1) : NULL;
 }
 
-/* One level up, as one unit; skip is what the way down made there. */
+/* One level up, as one unit; skip is the result of the same level on the way down. */
 static weir_tensor *up_apply(const unet *l, int level, weir_tensor *skip, weir_tensor *x)
 {
     if (!weir_unit_begin(x))
