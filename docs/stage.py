@@ -115,7 +115,7 @@ class Site:
                 os.makedirs(os.path.dirname(os.path.join(self.folder, place)), exist_ok=True)
                 shutil.copy(os.path.join(ROOT, path), os.path.join(self.folder, place))
             elif path not in self.tracked:
-                write(self.folder, place, self.folder_page(path, place))
+                write(self.folder, place, self.folder_page(path))
             elif place.endswith(".rst"):
                 write(self.folder, place, header_page(public_headers.read(read(path))))
             elif path.endswith(".md"):
@@ -125,13 +125,12 @@ class Site:
             else:
                 write(self.folder, place, source_page(path, read(path)))
 
-    def folder_page(self, path, place):
+    def folder_page(self, path):
         """The files of a folder, with the first line of each."""
         rows = []
         for file in sorted(f for f in self.tracked if os.path.dirname(f) == path):
             job = "" if file.endswith(PICTURES) else job_of(read(file))
-            to = os.path.relpath(self.add(file), os.path.dirname(place))
-            rows.append(f"- [{os.path.basename(file)}]({to})" + (f": {job}" if job else ""))
+            rows.append(f"- `{os.path.basename(file)}`" + (f": {job}" if job else ""))
         rows += [f"- `{name}/`" for name in sorted({f[len(path) + 1:].split("/")[0]
                  for f in self.tracked if f.startswith(path + "/")
                  and "/" in f[len(path) + 1:]})]
@@ -299,6 +298,10 @@ def names_of(headers):
         for item in header.items():
             if item.name not in ("WEIR_API", "WEIR_STATUS_MAP"):
                 found[item.name] = [page, "c." + item.name]
+            if item.kind == "struct":
+                for declaration, _, _ in item.fields():
+                    for name in re.findall(r"(\w+)(?:\[\w+\])?(?=,|$)", declaration):
+                        found[f"{item.name}.{name}"] = [page, f"c.{item.name}.{name}"]
             if item.kind == "enum":
                 for declaration, _, _ in fields_of(item):
                     name = declaration.split("=")[0].strip()
