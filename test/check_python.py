@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-# check_python.py - rules of the Python code: no circles of imports, short functions, lint.
+# check_python.py - rules of the Python code: circles of imports, long functions, docstrings, lint.
 """Usage: check_python.py [ROOT]. Ends with "check_python: N passed, N failed".
 
 Rules: circle (no module imports itself by way of others, at the top or inside of functions),
-function-length, lint (ruff, or pyflakes; left out, with a sentence, where neither is installed).
+function-length, docstring (each public function, class and method of the package has one, or
+overrides a method that has; setters are documented by their property), lint (ruff, or pyflakes;
+left out, with a sentence, where neither is installed).
 Begins by finding planted violations. Standard library only.
 """
 import ast
@@ -132,6 +134,53 @@ def long_functions(root, folder):
                     yield modules.paths[module], node.lineno, node.name, lines
 
 
+# ---- docstrings ----
+
+def public_in(node):
+    """(node, class around it or None) of public functions and classes in a module or a class."""
+    for child in node.body:
+        if isinstance(child, (ast.FunctionDef, ast.ClassDef)) and not child.name.startswith("_"):
+            yield child, node if isinstance(node, ast.ClassDef) else None
+            if isinstance(child, ast.ClassDef):
+                yield from public_in(child)
+
+
+def is_setter(node):
+    return any(isinstance(d, ast.Attribute) and d.attr == "setter"
+               for d in getattr(node, "decorator_list", ()))
+
+
+def base_names(node):
+    return [base.id if isinstance(base, ast.Name) else base.attr for base in node.bases
+            if isinstance(base, (ast.Name, ast.Attribute))]
+
+
+def undocumented(root):
+    """(number of public names, [(path, line, name)] of those without a docstring)."""
+    modules = Modules(root, "python/weir")
+    public = [(modules.paths[module], *found) for module, tree in modules.trees.items()
+              for found in public_in(tree)]
+    bases, methods = {}, {}
+    for tree in modules.trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                bases.setdefault(node.name, set()).update(base_names(node))
+                methods.setdefault(node.name, set()).update(
+                    f.name for f in node.body
+                    if isinstance(f, ast.FunctionDef) and ast.get_docstring(f))
+
+    def inherits(owner, name, seen):
+        """Does a class before this one, known by its name, document the method?"""
+        return any(base not in seen and (name in methods.get(base, ()) or
+                                         inherits(base, name, seen | {base}))
+                   for base in bases.get(owner, ()))
+
+    missing = [(path, node.lineno, node.name) for path, node, owner in public
+               if not ast.get_docstring(node) and not is_setter(node)
+               and not (owner and inherits(owner.name, node.name, {owner.name}))]
+    return len(public), missing
+
+
 def lint(root):
     """(name, reports) of the installed linter, or None."""
     paths = [name for name in LINTED if os.path.isdir(os.path.join(root, name))]
@@ -175,6 +224,10 @@ PLANTED = {
     "python/weir/singa/raw/math.py": "from .. import tape\n",
     "python/weir/singa/tape.py": "import sys\nx = sys.modules['weir.tensor']\n",
     "python/weir/singa/ends.py": "from . import tensor\n",
+    "python/weir/named.py": "class A:\n    'A'\n    def f(self):\n        'f'\n"
+                            "class B(A):\n    'B'\n    def f(self): pass\n    def g(self): pass\n"
+                            "    @f.setter\n    def f(self, x): pass\n    def _h(self): pass\n"
+                            "def k(): pass\n",
     "bench/a.py": "import b\n", "bench/b.py": "import importlib\nimportlib.import_module('a')\n",
     "bench/c.py": "def f():\n" + "    pass\n" * MAX_FUNCTION,
     "bench/e.py": "y = 1\nx = 1      # noqa: F841\n",
@@ -195,9 +248,12 @@ def self_test():
                 f.write(text)
         found = circles(root)
         noqa = [excused(root, f"bench/e.py:{line}:1: F841 x") for line in (1, 2)]
+        bare = [name for _, _, name in undocumented(root)[1]]
         long = [entry for folder in ROOTS for entry in long_functions(root, folder)]
     if sorted(map(sorted, found)) != sorted(map(sorted, EXPECTED)):
         yield f"circles {found}, planted {EXPECTED}"
+    if bare != ["f", "f", "g", "k"]:
+        yield f"names without a docstring {bare}"
     if noqa != [False, True]:
         yield f"excused lines {noqa}"
     if long != [("bench/c.py", 1, "f", MAX_FUNCTION + 1)]:
@@ -211,7 +267,7 @@ def main():
     for text in mistakes:
         print(f"self-test: {text}")
     failed = len(mistakes)
-    passed = 3 - failed
+    passed = 4 - failed
     for chain in circles(root):
         print(f"circle: {' -> '.join(chain)}")
         failed += 1
@@ -222,6 +278,12 @@ def main():
             print(f"{path}:{line}: {name} has {lines} lines, at most {MAX_FUNCTION}")
         failed += len(long)
         passed += modules - len({path for path, _, _, _ in long})
+    public, bare = undocumented(root)
+    for path, line, name in bare:
+        print(f"{path}:{line}: docstring: {name} has none")
+    print(f"check_python: {public} public names, {len(bare)} without a docstring")
+    failed += len(bare)
+    passed += public - len(bare)
     linted = lint(root)
     if linted is None:
         print("check_python: neither ruff nor pyflakes is installed, lint is left out")

@@ -74,6 +74,7 @@ def core_dtype(number):
 
 
 def singa_dtype(core):
+    """SINGA's number of an element type that is given by the core's number."""
     return _SINGA_TYPE[core]
 
 
@@ -88,6 +89,7 @@ def dtype_name(number):
 
 
 def is_float(number):
+    """True for float32, float16, float64 and bfloat16, given by SINGA's number."""
     return number in (kFloat32, kFloat16, kDouble, kBFloat16)
 
 
@@ -118,6 +120,7 @@ class Device:
     # -- what it is --
 
     def id(self):
+        """-1 for the CPU and simulated machines, else the number of the card."""
         return self._id
 
     get_id = id
@@ -129,6 +132,7 @@ class Device:
     get_host = host
 
     def lang(self):
+        """"cpp" for a device with id -1, "cuda" for a card."""
         return "cpp" if self._id < 0 else "cuda"
 
     @property
@@ -138,6 +142,7 @@ class Device:
 
     @property
     def threads(self):
+        """The number of worker threads, the calling thread included."""
         return capi.weir_device_threads(self.handle)
 
     def memory(self):
@@ -157,6 +162,8 @@ class Device:
     sync = Sync
 
     def SetRandSeed(self, seed):
+        """Starts the device's random stream (initialisers, dropout, draws) at a seed, an integer.
+        """
         capi.weir_device_seed(self.handle, int(seed))
 
     set_rand_seed = SetRandSeed
@@ -185,6 +192,7 @@ class Device:
     set_buffer_flag = EnableGraph
 
     def graph_enabled(self):
+        """True while calls are recorded instead of computed."""
         return self.recording
 
     GetBufferFlag = graph_enabled
@@ -192,6 +200,7 @@ class Device:
 
     @property
     def recording(self):
+        """True while calls are recorded, by the device's switch or by a graph."""
         return capi.weir_device_buffering(self.handle)
 
     def RunGraph(self, serial=False):
@@ -205,6 +214,7 @@ class Device:
         capi.weir_device_exec(self.handle)
 
     def ExecBuffOps(self):
+        """RunGraph under its name of 2020."""
         self.RunGraph(False)
 
     def SetBudget(self, budget):
@@ -223,6 +233,7 @@ class Device:
     set_policy = SetPolicy
 
     def ResetGraph(self):
+        """Frees the device's own graph, recorded or run."""
         capi.weir_device_reset_graph(self.handle)
         self._exec_held = []
 
@@ -248,6 +259,7 @@ class Device:
         return capi.weir_device_profile_text(self.handle)
 
     def PrintTimeProfiling(self):
+        """Prints profile_text to stdout."""
         print(self.profile_text(), flush=True)
 
     # -- graphs of models --
@@ -323,6 +335,8 @@ def _close_devices():
 
 
 def open_device(name, number, **kwargs):
+    """A new Device by the core's name ("cpu", "cuda:1", "sim:v100") and SINGA's number; kwargs are
+    Device's. It is closed when Python exits. DeviceError if no device has that name."""
     device = Device(name, number, **kwargs)
     _open_devices.add(device)
     return device
@@ -417,14 +431,17 @@ class Value:
 
     @property
     def desc(self):
+        """(the core's number of the element type, shape), as functions of weir.capi take it."""
         return core_dtype(self.dtype), self.shape
 
     @property
     def written(self):
+        """True once elements were written or computed; before that they read as 0."""
         return self._written
 
     @property
     def version(self):
+        """A number that grows with each change of the elements."""
         return self._version
 
     @property
@@ -454,6 +471,7 @@ class Value:
 
     @property
     def count(self):
+        """The number of elements."""
         return math.prod(self.shape)
 
     def writable(self):

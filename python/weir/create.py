@@ -12,6 +12,7 @@ from .interop import array, from_dlpack  # noqa: F401
 
 
 def full(shape, value, dtype="float32", device=None, requires_grad=False):
+    """A Tensor of a shape, each element `value` converted to dtype."""
     t = interop.empty(shape, dtype, device, requires_grad)
     with t.device.at_once():
         t.data.SetFloatValue(value)
@@ -19,10 +20,12 @@ def full(shape, value, dtype="float32", device=None, requires_grad=False):
 
 
 def zeros(shape, dtype="float32", device=None, requires_grad=False):
+    """A Tensor of zeros."""
     return full(shape, 0, dtype, device, requires_grad)
 
 
 def ones(shape, dtype="float32", device=None, requires_grad=False):
+    """A Tensor of ones."""
     return full(shape, 1, dtype, device, requires_grad)
 
 
@@ -32,14 +35,17 @@ def empty(shape, dtype="float32", device=None, requires_grad=False):
 
 
 def full_like(t, value):
+    """A Tensor with the shape, element type and device of t, each element `value`."""
     return full(t.shape, value, t.dtype, t.device)
 
 
 def zeros_like(t):
+    """A Tensor of zeros with the shape, element type and device of t."""
     return full_like(t, 0)
 
 
 def ones_like(t):
+    """A Tensor of ones with the shape, element type and device of t."""
     return full_like(t, 1)
 
 

@@ -107,9 +107,12 @@ class Recording:
         return True
 
     def reads(self, tensors):
+        """True if these Tensors, in the order of the arguments, are the ones that the graph reads.
+        """
         return all(t.data.value is value for t, value in zip(tensors, self.values))
 
     def run(self):
+        """Runs the graph once and returns the objects that the recorded call returned."""
         capi.weir_graph_run(self.graph)
         return self.results
 

@@ -45,6 +45,8 @@ def get_default_device():
 
 
 def set_default_device(device):
+    """The device of Tensors made without one from now on; None: the CPU. TypeError for anything
+    else."""
     core.set_default_device(device)
 
 
@@ -115,15 +117,18 @@ def create_cuda_gpus(num):
 
 
 def create_cuda_gpus_on(device_ids):
+    """The devices of these cards, a list of numbers from 0. DeviceError without CUDA."""
     _need_cuda()
     return singa.Platform.CreateCudaGPUsOn(device_ids)
 
 
 def get_num_gpus():
+    """The number of usable cards, 0 without a driver or the plugin."""
     return singa.Platform.GetNumGPUs()
 
 
 def get_gpu_ids():
+    """The numbers of the usable cards, [] without any."""
     return singa.Platform.GetGPUIDs()
 
 
@@ -147,12 +152,15 @@ def _need_opencl():
 
 
 def create_opencl_device():
+    """A DeviceError: there is no OpenCL."""
     _need_opencl()
 
 
 def get_num_opencl_platforms():
+    """A DeviceError: there is no OpenCL."""
     _need_opencl()
 
 
 def get_num_opencl_devices():
+    """A DeviceError: there is no OpenCL."""
     _need_opencl()

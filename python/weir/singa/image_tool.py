@@ -112,18 +112,22 @@ class ImageTool:
         self.imgs = []
 
     def load(self, path, grayscale=False):
+        """Reads one image from a path, as greyscale if asked; returns self."""
         self.imgs = [load_img(path, grayscale)]
         return self
 
     def set(self, imgs):
+        """Takes a list of Pillow images in place of its own; returns self."""
         self.imgs = list(imgs)
         return self
 
     def append(self, img):
+        """Adds a Pillow image; returns self."""
         self.imgs.append(img)
         return self
 
     def get(self):
+        """The list of Pillow images, its own."""
         return self.imgs
 
     def _each(self, change, choices, num_case, inplace):
@@ -144,12 +148,16 @@ class ImageTool:
         return self._each(resize, range(*rng), 1, inplace)
 
     def resize_by_list(self, size_list, num_case=1, inplace=True):
+        """Resizes each image so that its shorter side has a size drawn from the list, in pixels;
+        num_case different sizes make num_case images."""
         return self._each(resize, size_list, num_case, inplace)
 
     def scale_by_range(self, rng, inplace=True):
+        """Resizes each image to a size drawn from range(*rng), in pixels."""
         return self._each(scale, range(*rng), 1, inplace)
 
     def scale_by_list(self, size_list, num_case=1, inplace=True):
+        """Resizes each image to sizes drawn from the list; num_case of them."""
         return self._each(scale, size_list, num_case, inplace)
 
     def resize_by_hw(self, size, inplace=True):
@@ -161,6 +169,7 @@ class ImageTool:
         return self._each(lambda img, angle: img.rotate(angle), range(*rng), 1, inplace)
 
     def rotate_by_list(self, angle_list, num_case=1, inplace=True):
+        """Turns each image by angles drawn from the list, in degrees counterclockwise."""
         return self._each(lambda img, angle: img.rotate(angle), angle_list, num_case, inplace)
 
     def crop3(self, patch, num_case=1, inplace=True):
@@ -206,13 +215,19 @@ class ImageTool:
                           inplace)
 
     def flip(self, num_case=1, inplace=True):
+        """Mirrors each image left to right at random (num_case 1), or adds the mirrored one (2)."""
         return self._maybe(flip, num_case, inplace)
 
     def flip_down(self, num_case=1, inplace=True):
+        """Mirrors each image top to bottom at random (num_case 1), or adds the mirrored one (2)."""
         return self._maybe(flip_down, num_case, inplace)
 
     def color_cast(self, offset=20, num_case=1, inplace=True):
+        """Adds to each channel a number drawn from -offset to offset, at random (num_case 1) or in
+        a second image (2)."""
         return self._maybe(lambda img: color_cast(img, offset), num_case, inplace)
 
     def enhance(self, scale=0.2, num_case=1, inplace=True):
+        """Changes colour, brightness, contrast and sharpness by factors within `scale` of 1, at
+        random (num_case 1) or in a second image (2)."""
         return self._maybe(lambda img: enhance(img, scale), num_case, inplace)

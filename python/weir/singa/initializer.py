@@ -37,6 +37,7 @@ def he_uniform(t):
 
 
 def he_normal(t):
+    """He et al. 2015: normal, variance 2 / fan in. Fills t in place and returns it."""
     return _normal(t, 2.0, _fans(t)[0])
 
 
@@ -46,6 +47,7 @@ def lecun_uniform(t):
 
 
 def lecun_normal(t):
+    """LeCun et al. 1998: normal, variance 1 / fan in. Fills t in place and returns it."""
     return _normal(t, 1.0, _fans(t)[0])
 
 
@@ -55,6 +57,8 @@ def glorot_uniform(t):
 
 
 def glorot_normal(t):
+    """Glorot and Bengio 2010: normal, variance 2 / (fan in + fan out). Fills t in place and returns
+    it."""
     return _normal(t, 1.0, sum(_fans(t)) / 2)
 
 

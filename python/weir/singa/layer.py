@@ -98,6 +98,7 @@ class Embedding(Layer):
 
     @property
     def state_names(self):
+        """Attributes saved as states: W if it is not trained, for then it is no parameter."""
         return () if self.W.stores_grad else ("W",)
 
     def forward(self, x):
@@ -107,26 +108,36 @@ class Embedding(Layer):
 # ---- functions as layers ----
 
 class ReLU(Layer):
+    """max(x, 0) of any shape."""
+
     def forward(self, x):
         return elementwise.relu(x)
 
 
 class Sigmoid(Layer):
+    """1 / (1 + exp(-x)) of any shape."""
+
     def forward(self, x):
         return elementwise.sigmoid(x)
 
 
 class Tanh(Layer):
+    """tanh(x) of any shape."""
+
     def forward(self, x):
         return elementwise.tanh(x)
 
 
 class Add(Layer):
+    """a + b, broadcast to each other."""
+
     def forward(self, a, b):
         return elementwise.add(a, b)
 
 
 class Flatten(Layer):
+    """Two axes: the product of those before `axis`, and of the others."""
+
     def __init__(self, axis=1):
         super().__init__()
         self.axis = axis
@@ -136,6 +147,8 @@ class Flatten(Layer):
 
 
 class SoftMax(Layer):
+    """Softmax over `axis` and all axes after it, as autograd.softmax."""
+
     def __init__(self, axis=1):
         super().__init__()
         self.axis = axis
@@ -145,26 +158,40 @@ class SoftMax(Layer):
 
 
 class SoftMaxCrossEntropy(Layer):
+    """The mean loss of logits (n, c) with class numbers (n,) or probabilities (n, c): shape (1,).
+    """
+
     def forward(self, x, t):
         return loss.softmax_cross_entropy(x, t)
 
 
 class MeanSquareError(Layer):
+    """The mean of (x - t)^2 over all elements, for x and t of one shape: shape (1,)."""
+
     def forward(self, x, t):
         return loss.mse_loss(x, t)
 
 
 class CrossEntropy(Layer):
+    """-sum(t log x) / n of probabilities x (n, c), t class numbers (n,) or weights (n, c): shape
+    (1,)."""
+
     def forward(self, x, t):
         return loss.cross_entropy(x, t)
 
 
 class BinaryCrossEntropy(Layer):
+    """The binary cross entropy of probabilities x and targets t, summed and divided by their rows:
+    shape (1,)."""
+
     def forward(self, x, t):
         return loss.binary_cross_entropy(x, t)
 
 
 class Dropout(Layer):
+    """In training an element is 0 with probability `ratio`, else x / (1 - ratio); in evaluation x.
+    """
+
     def __init__(self, ratio=0.5):
         super().__init__()
         elementwise.Dropout(0, ratio)     # refuses an invalid ratio
@@ -175,6 +202,8 @@ class Dropout(Layer):
 
 
 class Cat(Layer):
+    """Joins a list of Tensors along `axis`."""
+
     def __init__(self, axis=0):
         super().__init__()
         self.axis = axis
@@ -184,5 +213,7 @@ class Cat(Layer):
 
 
 class Reshape(Layer):
+    """reshape(x, shape), with at most one -1 in the shape."""
+
     def forward(self, x, shape):
         return shapes.reshape(x, shape)

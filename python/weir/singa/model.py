@@ -127,6 +127,8 @@ class Model(Layer):
         autograd.training = bool(mode)
 
     def eval(self):
+        """train(False): dropout off, batch norm by its running statistics, model(x) is forward(x).
+        """
         self.train(False)
 
     def graph(self, mode=True, sequential=False, budget=None, **plan):
@@ -155,6 +157,9 @@ class Model(Layer):
             return self.forward(*args, **kwargs)
 
     def train_one_batch(self, *args, **kwargs):
+        """A training step, which a script defines: forward, loss, self.optimizer(loss). With graphs
+        it is recorded at the first call of each signature of its arguments. What it returns, the
+        call returns."""
         raise NotImplementedError(f"{type(self).__name__} has no train_one_batch")
 
     @property

@@ -22,16 +22,21 @@ class Module(Layer):
         self.device = device
 
     def train(self, mode=True):
+        """Training (True) or evaluation, of this module and of operators called from now on."""
         self.training = autograd.training = bool(mode)
 
     def eval(self):
+        """train(False)."""
         self.train(False)
 
     def graph(self, mode=True, sequential=False):
+        """Whether steps run as graphs, and whether these keep the recorded order."""
         self.graph_mode, self.sequential = bool(mode), bool(sequential)
 
     def loss(self, *args, **kwargs):
+        """The loss of results and targets, which a script defines."""
         raise NotImplementedError(f"{type(self).__name__} has no loss")
 
     def optim(self, *args, **kwargs):
+        """Gradients and updates of a loss, which a script defines."""
         raise NotImplementedError(f"{type(self).__name__} has no optim")

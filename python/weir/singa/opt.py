@@ -185,6 +185,8 @@ class Optimizer:
 
     @property
     def lr(self):
+        """The schedule of the rate. A number or a schedule may be assigned; graphs recorded with a
+        constant rate take the new one."""
         return self._lr
 
     @lr.setter
@@ -519,6 +521,7 @@ class DistOpt:
         return getattr(self.opt, name)
 
     def update(self, param, grad):
+        """apply of the optimiser, with the parameter's own name."""
         self.opt.apply(param.name, param, grad)
 
     def all_reduce(self, tensor):
@@ -539,6 +542,7 @@ class DistOpt:
         """Nothing is under way."""
 
     def backward_and_update(self, loss, threshold=2097152):
+        """Gradients of the loss and updates, by the optimiser; threshold is ignored."""
         del threshold
         self.opt(loss)
 
@@ -552,11 +556,13 @@ class DistOpt:
             self.opt.clip_value = limit
 
     def backward_and_partial_update(self, loss, threshold=2097152):
+        """As backward_and_update: with one process all is synchronised."""
         del threshold
         self.opt(loss)
 
     def backward_and_sparse_update(self, loss, threshold=2097152, spars=0.05, topK=False,
                                    corr=True):
+        """As backward_and_update: with one process nothing is sent, so nothing is left out."""
         del threshold, spars, topK, corr
         self.opt(loss)
 

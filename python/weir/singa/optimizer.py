@@ -12,6 +12,7 @@ class Regularizer:
     """Adds to gradients."""
 
     def apply(self, epoch, value, grad, step=-1):
+        """The gradient with the regulariser's own added; a subclass defines it."""
         raise NotImplementedError
 
 
@@ -22,6 +23,7 @@ class L2Regularizer(Regularizer):
         self.coefficient = coefficient
 
     def apply(self, epoch, value, grad, step=-1):
+        """grad += coefficient value, in place; returns grad."""
         grad += value.detach() * float(self.coefficient)
         return grad
 
@@ -30,6 +32,7 @@ class Constraint:
     """Limits values or gradients."""
 
     def apply(self, epoch, value, grad, step=-1):
+        """The gradient limited; a subclass defines it."""
         raise NotImplementedError
 
 
@@ -40,6 +43,7 @@ class L2Constraint(Constraint):
         self.threshold = threshold
 
     def apply(self, epoch, value, grad, step=-1):
+        """Scales grad in place so that its norm is at most the threshold; returns grad."""
         handles, _ = capi.clip([value.data.handle], [grad.data.handle], float(self.threshold), True)
         grad.data.value.put(handles[0])
         return grad
@@ -96,6 +100,8 @@ class Optimizer:
 
 
 class SGD(Optimizer):
+    """opt.SGD under the calls of 2020: apply(epoch, grad, value, name)."""
+
     nesterov = False
 
     def _make(self, lr, dtype):
@@ -114,6 +120,8 @@ class Nesterov(SGD):
 
 
 class RMSProp(Optimizer):
+    """opt.RMSProp under the calls of 2020."""
+
     def __init__(self, rho=0.9, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
                  constraint=None):
         super().__init__(lr, None, weight_decay, regularizer, constraint)
@@ -124,6 +132,8 @@ class RMSProp(Optimizer):
 
 
 class AdaGrad(Optimizer):
+    """opt.AdaGrad under the calls of 2020."""
+
     def __init__(self, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
                  constraint=None):
         super().__init__(lr, None, weight_decay, regularizer, constraint)
@@ -146,6 +156,8 @@ class Adam(Optimizer):
         return opt.Adam(lr, self.beta_1, self.beta_2, self.epsilon, self.weight_decay, dtype)
 
     def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
+        """One update of value by grad at the rate lr; returns value. A parameter that comes again
+        begins the next step."""
         key = name, id(value.data.value)
         if key in self._done:
             self._opt.step()

@@ -66,14 +66,17 @@ class Platform:
 
     @staticmethod
     def GetDefaultDevice():
+        """The CPU device."""
         return core.cpu()
 
     @staticmethod
     def GetNumGPUs():
+        """The number of usable cards."""
         return cuda.count()
 
     @staticmethod
     def GetGPUIDs():
+        """The numbers of the usable cards."""
         return list(range(cuda.count()))
 
     @staticmethod
@@ -85,6 +88,7 @@ class Platform:
 
     @staticmethod
     def DeviceQuery(id, verbose=False):
+        """A line that describes a card; verbose: several. DeviceError without such a card."""
         return cuda.query(id, verbose)
 
     @staticmethod
@@ -94,6 +98,7 @@ class Platform:
 
     @staticmethod
     def CreateCudaGPUsOn(device_ids, init_mb=0):
+        """The devices of these cards; init_mb is ignored. DeviceError without CUDA."""
         del init_mb
         if not cuda.count():
             raise DeviceError(f"there is no CUDA device: {cuda.why()}")

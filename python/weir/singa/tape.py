@@ -86,18 +86,24 @@ class Operator:
         return dxs if isinstance(dxs, tuple) else (dxs,)
 
     def forward(self, *xs):
+        """Raw tensors in, a raw tensor or a tuple of them out."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def backward(self, *dys):
+        """Gradients of the results in, raw tensors or None; those of the inputs out, in their
+        order."""
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
     def output_name(self, idx):
+        """The name of result number idx."""
         return f"{self.name}:{idx}"
 
     def grad_name(self, idx):
+        """The name of the gradient of result number idx."""
         return f"{self.name}_g"
 
     def get_params(self):
+        """The parameters that the operator owns: none."""
         return []
 
 

@@ -12,10 +12,12 @@ _training = False       # autograd.training, which scripts assign
 
 
 def is_training():
+    """The value of autograd.training."""
     return _training
 
 
 def set_training(on):
+    """Sets autograd.training."""
     global _training
     _training = on
 

@@ -59,6 +59,7 @@ def from_raw_tensor(t):
 
 
 def from_raw_tensors(tt):
+    """Tensors that share the elements of raw tensors."""
     return [from_raw_tensor(t) for t in tt]
 
 
@@ -81,22 +82,27 @@ def _filled(shape, device, x, dtype):
 
 
 def zeros(shape, device=None, dtype=float32):
+    """A Tensor of zeros on a device (None: the default one)."""
     return _filled(shape, device, 0.0, dtype)
 
 
 def ones(shape, device=None, dtype=float32):
+    """A Tensor of ones on a device (None: the default one)."""
     return _filled(shape, device, 1.0, dtype)
 
 
 def full(shape, value, device=None, dtype=float32):
+    """A Tensor whose elements are `value`, on a device (None: the default one)."""
     return _filled(shape, device, value, dtype)
 
 
 def zeros_like(t):
+    """A Tensor of zeros with the shape, element type and device of t."""
     return _filled(t.shape, t.device, 0.0, t.dtype)
 
 
 def ones_like(t):
+    """A Tensor of ones with the shape, element type and device of t."""
     return _filled(t.shape, t.device, 1.0, t.dtype)
 
 
@@ -106,6 +112,7 @@ def random(shape, device=None):
 
 
 def product(shape):
+    """The product of the sizes of a shape: its number of elements."""
     return singa.Product(shape)
 
 
@@ -122,10 +129,12 @@ def copy_data_to_from(dst, src, size, dst_offset=0, src_offset=0):
 
 
 def reshape(tensor, shape):
+    """A Tensor with the elements in another shape; not differentiated."""
     return from_raw_tensor(singa.Reshape(tensor.data, shape))
 
 
 def contiguous(tensor):
+    """A Tensor whose elements lie in row-major order; not differentiated."""
     return from_raw_tensor(singa.Contiguous(tensor.data))
 
 
@@ -141,6 +150,7 @@ def repeat(t, repeats, axis=None):
 
 
 def concatenate(tensors, axis):
+    """Tensors joined along `axis`; not differentiated (autograd.cat is)."""
     return from_raw_tensor(singa.ConcatOn(singa.VecTensor(t.data for t in tensors), axis))
 
 
@@ -274,6 +284,7 @@ def bernoulli(p, t):
 
 
 def gaussian(mean, std, t):
+    """Fills t with normal numbers, in place; returns t."""
     return t.gaussian(mean, std)
 
 

@@ -86,12 +86,15 @@ class Tensor(Methods, Exchange):
     # -- queries --
 
     def ndim(self):
+        """The number of axes."""
         return self.data.nDim()
 
     def size(self):
+        """The number of elements."""
         return self.data.Size()
 
     def memsize(self):
+        """Bytes of the elements."""
         return self.data.MemSize()
 
     def is_empty(self):
@@ -99,6 +102,7 @@ class Tensor(Methods, Exchange):
         return self.size() == 0 or self.shape == () and not self.data.initialized()
 
     def is_transpose(self):
+        """True if it is a transposed view of another's elements."""
         return self.data.transpose()
 
     def is_dummy(self):
@@ -124,6 +128,7 @@ class Tensor(Methods, Exchange):
         return call(lambda x: singa.Transpose(x, axes), self)
 
     def T(self):
+        """The axes in reverse order."""
         return self.transpose()
 
     def reshape(self, *shape):
@@ -135,6 +140,7 @@ class Tensor(Methods, Exchange):
         return call(lambda x: singa.Reshape(x, shape), self)
 
     def contiguous(self):
+        """A Tensor with the elements in row-major order."""
         return call(singa.Contiguous, self)
 
     def repeat(self, repeats, axis=None):
@@ -178,11 +184,13 @@ class Tensor(Methods, Exchange):
         return self
 
     def to_device(self, device):
+        """Moves the elements to a device, in place; returns self."""
         self.data.ToDevice(device)
         self._describe()
         return self
 
     def to_host(self):
+        """Moves the elements to the CPU, in place; returns self."""
         return self.to_device(self.device.host())
 
     # -- copies --
@@ -256,15 +264,19 @@ class Tensor(Methods, Exchange):
         return self
 
     def set_value(self, x, inplace=True):
+        """Sets every element to x and returns self. inplace=False: NotImplementedError."""
         return self._filled(inplace, self.data.SetFloatValue, x if isinstance(x, int) else float(x))
 
     def gaussian(self, mean, std, inplace=True):
+        """Draws every element from a normal distribution, in place; returns self."""
         return self._filled(inplace, singa.Gaussian, mean, std, self.data)
 
     def uniform(self, low, high, inplace=True):
+        """Draws every element from [low, high), in place; returns self."""
         return self._filled(inplace, singa.Uniform, low, high, self.data)
 
     def bernoulli(self, p, inplace=True):
+        """Draws every element: 1 with probability p, else 0, in place; returns self."""
         return self._filled(inplace, singa.Bernoulli, p, self.data)
 
     # -- norms, and SINGA's deprecated forms of rows and columns, in place --
@@ -278,21 +290,27 @@ class Tensor(Methods, Exchange):
         return self.data.L2()
 
     def add_column(self, v):
+        """Adds v (rows) to each column of a matrix, in place."""
         singa.AddColumn(v.data, self.data)
 
     def add_row(self, v):
+        """Adds v (columns) to each row of a matrix, in place."""
         singa.AddRow(v.data, self.data)
 
     def div_column(self, v):
+        """Divides each column of a matrix by v (rows), in place."""
         singa.DivColumn(v.data, self.data)
 
     def div_row(self, v):
+        """Divides each row of a matrix by v (columns), in place."""
         singa.DivRow(v.data, self.data)
 
     def mult_column(self, v):
+        """Multiplies each column of a matrix by v (rows), in place."""
         singa.MultColumn(v.data, self.data)
 
     def mult_row(self, v):
+        """Multiplies each row of a matrix by v (columns), in place."""
         singa.MultRow(v.data, self.data)
 
     # -- operators; rules of element types: weir.raw.arith --

@@ -162,6 +162,7 @@ class Methods(Taped):
         return self.data.to_numpy()
 
     def tolist(self):
+        """The elements as nested lists of Python numbers."""
         return self.data.to_numpy().tolist()
 
     def item(self):
@@ -225,9 +226,11 @@ class Methods(Taped):
     clamp = clip
 
     def pow(self, x):
+        """self ** x."""
         return self ** x
 
     def matmul(self, other):
+        """self @ other."""
         return self @ other
 
     dot = matmul
@@ -253,18 +256,24 @@ class Methods(Taped):
         return out
 
     def sum(self, axis=None, dtype=None, out=None, keepdims=False):
+        """The sum along an axis or several (None: all, of shape (1,)). Integers add up in int64.
+        dtype: computed in that type."""
         return self._typed(dtype)._reduced(capi.weir_sum, axis, keepdims, out)
 
     def mean(self, axis=None, dtype=None, out=None, keepdims=False):
+        """The mean along an axis or several (None: all, of shape (1,))."""
         return self._typed(dtype)._reduced(capi.weir_mean, axis, keepdims, out)
 
     def max(self, axis=None, out=None, keepdims=False):
+        """The largest element along an axis or several (None: all, of shape (1,))."""
         return self._reduced(capi.weir_amax, axis, keepdims, out)
 
     def min(self, axis=None, out=None, keepdims=False):
+        """The smallest element along an axis or several (None: all, of shape (1,))."""
         return self._reduced(capi.weir_amin, axis, keepdims, out)
 
     def prod(self, axis=None, dtype=None, out=None, keepdims=False):
+        """The product along an axis or several (None: all, of shape (1,))."""
         return self._typed(dtype)._reduced(capi.weir_prod, axis, keepdims, out)
 
     def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
@@ -285,6 +294,7 @@ class Methods(Taped):
         return self._arg(capi.weir_argmax, axis, out, keepdims)
 
     def argmin(self, axis=None, out=None, keepdims=False):
+        """The int32 index of the smallest element along an axis (None: of all, row-major)."""
         return self._arg(capi.weir_argmin, axis, out, keepdims)
 
     def _arg(self, op, axis, out, keepdims):
@@ -296,6 +306,7 @@ class Methods(Taped):
     # -- shapes --
 
     def view(self, *shape):
+        """reshape(*shape): the new shape, with one -1 at most."""
         return self.reshape(*shape)
 
     def flatten(self, start=0):

@@ -82,6 +82,8 @@ class Layer:
         """Makes parameters for inputs like these; the base has none."""
 
     def forward(self, *xs, **kwargs):
+        """What the layer computes: Tensors in, a Tensor or several out. A layer of a script defines
+        it; its first call runs initialize with the same arguments."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     # -- names and sublayers --
@@ -101,6 +103,7 @@ class Layer:
 
     @property
     def name(self):
+        """The path from the model, parted by dots ("block.conv1"); None at the top."""
         return self._name
 
     @name.setter

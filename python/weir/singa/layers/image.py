@@ -182,11 +182,17 @@ class Pooling2d(_Windows):
 
 
 class MaxPool2d(Pooling2d):
+    """The largest element of each window: (n, c, h, w) -> (n, c, oh, ow). stride None: the kernel's
+    size."""
+
     def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
         super().__init__(kernel_size, stride, padding, True, pad_mode)
 
 
 class AvgPool2d(Pooling2d):
+    """The mean of each window, padding not counted: (n, c, h, w) -> (n, c, oh, ow). stride None:
+    the kernel's size."""
+
     def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
         super().__init__(kernel_size, stride, padding, False, pad_mode)
 
@@ -197,11 +203,15 @@ def _flat(kernel_size, stride, padding):
 
 
 class MaxPool1d(Pooling2d):
+    """MaxPool2d with windows of one row, along the last axis of (n, c, h, w)."""
+
     def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
         super().__init__(*_flat(kernel_size, stride, padding), True, pad_mode)
 
 
 class AvgPool1d(Pooling2d):
+    """AvgPool2d with windows of one row, along the last axis of (n, c, h, w)."""
+
     def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
         super().__init__(*_flat(kernel_size, stride, padding), False, pad_mode)
 

@@ -43,6 +43,7 @@ class RNN(RNN_Base):
         self.b = param((self.hidden_size,), xs[0]) if self.bias else None
 
     def step_forward(self, x, h):
+        """One step: x (n, inputs) and the state h (n, hidden) give the next state."""
         y = elementwise.add(matrix.matmul(x, self.Wx), matrix.matmul(h, self.Wh))
         if self.b is not None:
             y = matrix.add_bias(y, self.b)

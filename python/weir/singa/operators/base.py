@@ -23,6 +23,7 @@ def out(handle, like):
 
 
 def shape_of(handle):
+    """The shape of a handle, a tuple."""
     return capi.weir_tensor_desc(handle)[1]
 
 
@@ -121,6 +122,7 @@ def binary(name, function, call, doc):
 
 
 def comparison(name, function, call, doc):
+    """The class and the function of a comparison: float32, 0 or 1, without a gradient."""
     def forward(self, a, b):
         return out(arith.compare(call, a, b), a)
 

@@ -53,6 +53,7 @@ class Identity(Core):
 
 
 def identity(x):
+    """x itself, as an operator's result."""
     return Identity()(x)[0]
 
 
@@ -68,6 +69,7 @@ class Elu(Core):
 
 
 def elu(x, alpha=1):
+    """x where it is positive, else alpha (exp(x) - 1)."""
     return Elu(alpha)(x)[0]
 
 
@@ -84,6 +86,7 @@ class SeLU(Core):
 
 
 def selu(x, alpha=1.67326, gamma=1.0507):
+    """gamma x where x is positive, else gamma alpha (exp(x) - 1)."""
     return SeLU(alpha, gamma)(x)[0]
 
 
@@ -99,6 +102,7 @@ class LeakyRelu(Core):
 
 
 def leakyrelu(x, a=0.01):
+    """x where it is not negative, else a x."""
     return LeakyRelu(a)(x)[0]
 
 
@@ -116,6 +120,7 @@ class HardSigmoid(Core):
 
 
 def hardsigmoid(x, alpha=0.2, gamma=0.5):
+    """alpha x + gamma, limited to 0..1."""
     return HardSigmoid(alpha, gamma)(x)[0]
 
 
@@ -129,6 +134,7 @@ class PRelu(Core):
 
 
 def prelu(x, slope):
+    """x where it is not negative, else slope x; slope is a Tensor that broadcasts to x."""
     return PRelu()(x, slope)[0]
 
 
@@ -144,6 +150,7 @@ class Clip(Core):
 
 
 def clip(x, min=None, max=None):
+    """x limited to min..max; None: no limit on that side."""
     return Clip(min, max)(x)[0]
 
 
@@ -209,6 +216,7 @@ class Max(_Fold):
 
     @staticmethod
     def pair(a, b):
+        """The larger of two handles, element by element."""
         return capi.weir_where(capi.weir_lt(a, b), b, a)
 
 
@@ -217,6 +225,7 @@ class Min(_Fold):
 
     @staticmethod
     def pair(a, b):
+        """The smaller of two handles, element by element."""
         return capi.weir_where(capi.weir_gt(a, b), b, a)
 
 
@@ -227,6 +236,7 @@ class Sum(_Fold):
 
     @staticmethod
     def pair(a, b):
+        """The sum of two handles."""
         return capi.weir_add(a, b)
 
 
@@ -241,10 +251,12 @@ class Mean(_Fold):
 
 
 def max(*xs):
+    """The largest of several Tensors, element by element, broadcast to each other."""
     return Max()(*xs)[0]
 
 
 def min(*xs):
+    """The smallest of several Tensors, element by element, broadcast to each other."""
     return Min()(*xs)[0]
 
 
@@ -256,11 +268,13 @@ def _same_shapes(who, xs):
 
 
 def sum(*xs):
+    """The sum of several Tensors of one shape, element by element (reduce_sum adds up axes)."""
     _same_shapes("sum", xs)
     return Sum()(*xs)[0]
 
 
 def mean(*xs):
+    """The mean of several Tensors of one shape, element by element (reduce_mean is along axes)."""
     _same_shapes("mean", xs)
     return Mean()(*xs)[0]
 
@@ -285,4 +299,6 @@ class Dropout(Core):
 
 
 def dropout(x, seed=0, ratio=0.5):
+    """In training an element is 0 with probability ratio, else x / (1 - ratio). seed is ignored:
+    the device's stream draws. ValueError for a ratio outside 0..1."""
     return Dropout(seed, ratio)(x)[0]

@@ -32,6 +32,8 @@ class _Conv2d(Core):
 
 
 def conv2d(handle, x, W, b=None, odd_padding=(0, 0, 0, 0)):
+    """Cross-correlation of x (n, c, h, w) with W (out, c / groups, kh, kw), plus b (out,): the
+    handle has stride, padding and groups; odd_padding is (left, right, top, bottom) more."""
     xs = (x, W) if b is None else (x, W, b)
     return _Conv2d(handle, odd_padding)(*xs)[0]
 
@@ -57,6 +59,7 @@ class _Pooling2d(Core):
 
 
 def pooling_2d(handle, x, odd_padding=(0, 0, 0, 0)):
+    """The largest or the mean of each window of x (n, c, h, w), as the handle says."""
     return _Pooling2d(handle, odd_padding)(x)[0]
 
 
@@ -82,4 +85,6 @@ class _BatchNorm2d(Core):
 
 
 def batchnorm_2d(handle, x, scale, bias, running_mean, running_var):
+    """x (n, c) or (n, c, h, w) normalised by channel, times scale (c,), plus bias (c,). In training
+    the running statistics, (c,), change in place."""
     return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]

@@ -51,6 +51,8 @@ def _classes(t):
 
 
 def softmax_cross_entropy(x, t, ignore_index=-100):
+    """The mean loss of logits x (n, c) with class numbers t (n,) or probabilities t (n, c); rows of
+    class ignore_index do not count. Shape (1,)."""
     if len(x.shape) != 2:
         raise ShapeError(f"softmax_cross_entropy: x has shape {x.shape}, must have 2 axes")
     if len(t.shape) > 2:
@@ -72,6 +74,8 @@ class CrossEntropy(_Target):
 
 
 def cross_entropy(x, t):
+    """-sum(t log x) / n of probabilities x (n, c), t class numbers (n,) or weights (n, c). Shape
+    (1,)."""
     return CrossEntropy(t)(x)[0]
 
 
@@ -93,6 +97,8 @@ def _same_shape(who, a, b):
 
 
 def binary_cross_entropy(x, t):
+    """Summed binary cross entropy of probabilities x and targets t of one shape, divided by their
+    rows. Shape (1,)."""
     _same_shape("binary_cross_entropy", x, t)
     return BinaryCrossEntropy(t)(x)[0]
 
@@ -105,6 +111,7 @@ class MeanSquareError(_Target):
 
 
 def mse_loss(x, t):
+    """The mean of (x - t)^2 over all elements; x and t have one shape. Shape (1,)."""
     _same_shape("mse_loss", x, t)
     return MeanSquareError(t)(x)[0]
 
@@ -121,6 +128,7 @@ class RankingLoss(Loss):
 
 
 def ranking_loss(pos, neg, M=0.2):
+    """The mean of max(0, M - (pos - neg)); both have one shape. Shape (1,)."""
     _same_shape("ranking_loss", pos, neg)
     return RankingLoss(M)(pos, neg)[0]
 
@@ -133,6 +141,7 @@ class CosSim(Core):
 
 
 def cossim(a, b):
+    """The cosine of the angle between rows of a and b, both (n, k): shape (n,)."""
     _same_shape("cossim", a, b)
     if len(a.shape) != 2:
         raise ShapeError(f"cossim: a has shape {a.shape}, must have 2 axes")

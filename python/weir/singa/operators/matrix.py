@@ -14,6 +14,7 @@ class Matmul(Core):
 
 
 def matmul(x, w):
+    """The matrix product of the last two axes; axes before them broadcast."""
     return Matmul()(x, w)[0]
 
 
@@ -39,6 +40,7 @@ class AddBias(Core):
 
 
 def add_bias(x, b, axis=0):
+    """x (n, m) + b: b (m,) to each row with axis 0, b (n,) to each column with axis 1."""
     if axis not in (0, 1):
         raise InvalidError(f"add_bias: axis {axis}, must be 0 or 1")
     if len(x.shape) != 2:
@@ -65,5 +67,6 @@ class Gemm(Core):
 
 
 def gemm(A, B, C=None, alpha=1.0, beta=1.0, transA=0, transB=0):
+    """alpha A' B' + beta C for matrices, where ' transposes if transA or transB is 1."""
     xs = (A, B) if C is None else (A, B, C)
     return Gemm(alpha, beta, transA, transB)(*xs)[0]

@@ -27,6 +27,7 @@ class ReduceSum(_Reduce):
 
 
 def reduce_sum(x, axes=None, keepdims=1):
+    """The sum along axes (None: all), which stay with size 1 unless keepdims is 0."""
     return ReduceSum(axes, keepdims)(x)[0]
 
 
@@ -38,6 +39,7 @@ class ReduceMean(_Reduce):
 
 
 def reduce_mean(x, axes=None, keepdims=1):
+    """The mean along axes (None: all), which stay with size 1 unless keepdims is 0."""
     return ReduceMean(axes, keepdims)(x)[0]
 
 
@@ -57,6 +59,8 @@ class GlobalAveragePool(Core):
 
 
 def globalaveragepool(x, data_format="channels_first"):
+    """The mean of each channel: (n, c, h, w) -> (n, c, 1, 1), or (n, h, w, c) -> (n, 1, 1, c) with
+    "channels_last"."""
     return GlobalAveragePool(data_format)(x)[0]
 
 
@@ -78,4 +82,5 @@ class SoftMax(Core):
 
 
 def softmax(x, axis=1):
+    """Softmax over `axis` and all axes after it together, as SINGA; -1 is the last axis alone."""
     return SoftMax(axis)(x)[0]

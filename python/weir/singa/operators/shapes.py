@@ -38,6 +38,7 @@ class Flatten(Core):
 
 
 def flatten(x, axis=1):
+    """Two axes: the product of the axes before `axis`, and that of the others."""
     return Flatten(axis)(x)[0]
 
 
@@ -55,6 +56,7 @@ class Reshape(Core):
 
 
 def reshape(x, shape):
+    """x in another shape of as many elements; one size may be -1."""
     return Reshape(shape)(x)[0]
 
 
@@ -72,6 +74,7 @@ class Transpose(Core):
 
 
 def transpose(x, shape):
+    """The axes of x in the order that `shape` lists."""
     return Transpose(shape)(x)[0]
 
 
@@ -94,6 +97,7 @@ class Squeeze(Core):
 
 
 def squeeze(x, axis=[]):
+    """Without the axes listed, which must have size 1; []: without all of size 1."""
     return Squeeze(axis)(x)[0]
 
 
@@ -115,6 +119,7 @@ class Unsqueeze(Core):
 
 
 def unsqueeze(x, axis=-1):
+    """With new axes of size 1 at the places listed, a number or a list."""
     return Unsqueeze(axis)(x)[0]
 
 
@@ -131,6 +136,7 @@ class Expand(Core):
 
 
 def expand(x, shape):
+    """x repeated along axes of size 1 to the given shape, as ONNX's Expand."""
     return Expand(shape)(x)[0]
 
 
@@ -148,6 +154,7 @@ class Concat(Core):
 
 
 def cat(xs, axis=0):
+    """Tensors joined along `axis`; all other axes agree."""
     return Concat(axis)(*xs)[0]
 
 
@@ -178,6 +185,8 @@ class Split(Core):
 
 
 def split(x, axis, parts, num_output=None):
+    """A tuple of Tensors: x cut along `axis` into parts of these sizes, or into num_output equal
+    ones."""
     return Split(axis, parts, num_output)(x)
 
 
@@ -202,6 +211,7 @@ class Slice(Core):
 
 
 def slice(x, starts, ends, axes=None, steps=None):
+    """x from starts to ends, exclusive, along axes (None: the first ones) with steps (None: 1)."""
     return Slice(starts, ends, axes, steps)(x)[0]
 
 
@@ -232,6 +242,7 @@ class Gather(Core):
 
 
 def gather(x, axis, indices):
+    """Elements of x at integer indices along `axis`; indices below 0 count from the end."""
     return Gather(axis, indices)(x)[0]
 
 
@@ -251,6 +262,8 @@ class Tile(Core):
 
 
 def tile(x, repeats):
+    """x repeated: the n-th number along the n-th axis, axes beyond the list once. A number is a
+    list of one."""
     return Tile(repeats)(x)[0]
 
 
@@ -301,6 +314,8 @@ class Pad(Core):
 
 
 def pad(x, mode, pads, constant=0.):
+    """x with borders: pads lists the widths before each axis, then those after. mode: "constant",
+    "reflect" or "edge"."""
     return Pad(mode, pads, constant)(x)[0]
 
 
@@ -329,6 +344,7 @@ class UpSample(Core):
 
 
 def upsample(x, mode, scales):
+    """x with each axis repeated `scales` times; mode is "nearest"."""
     return UpSample(mode, scales)(x)[0]
 
 
@@ -362,6 +378,7 @@ class DepthToSpace(_Blocks):
 
 
 def depth_to_space(x, blocksize, mode="DCR"):
+    """(n, c, h, w) -> (n, c / b^2, h b, w b) for blocks of b x b, in ONNX's order DCR or CRD."""
     return DepthToSpace(blocksize, mode)(x)[0]
 
 
@@ -382,6 +399,8 @@ class SpaceToDepth(_Blocks):
 
 
 def space_to_depth(x, blocksize, mode="DCR"):
+    """(n, c, h, w) -> (n, c b^2, h / b, w / b) for blocks of b x b, the inverse of depth_to_space.
+    """
     return SpaceToDepth(blocksize, mode)(x)[0]
 
 
@@ -426,6 +445,8 @@ class ScatterElements(Core):
 
 
 def scatter_elements(x, indices, updates, axis=0):
+    """x with `updates` written at `indices` along `axis`; all three have the same number of axes.
+    """
     return ScatterElements(indices, updates, axis)(x)[0]
 
 
@@ -446,6 +467,7 @@ class Where(Core):
 
 
 def where(x, y, condition):
+    """x where the condition is not 0, else y; all three broadcast."""
     return Where(condition)(x, y)[0]
 
 
@@ -465,6 +487,7 @@ class Embedding(Core):
 
 
 def embedding(x, w):
+    """The rows of w (words, columns) at the whole numbers of x (...): (..., columns)."""
     return Embedding()(x, w)[0]
 
 
@@ -480,6 +503,7 @@ class Cast(Core):
 
 
 def cast(x, to):
+    """x in another element type, given by number, name or NumPy type."""
     return Cast(to)(x)[0]
 
 
@@ -494,6 +518,7 @@ class Shape(NoGradient):
 
 
 def shape(x):
+    """The shape of x as an int32 Tensor, without a gradient."""
     return Shape()(x)[0]
 
 
@@ -506,6 +531,8 @@ class NonZero(NoGradient):
 
 
 def nonzero(x):
+    """The int32 indices of elements that are not 0, (axes, count), without a gradient. It reads x
+    at once: StateError while the device records."""
     return NonZero()(x)[0]
 
 
@@ -532,6 +559,7 @@ class OneHot(NoGradient):
 
 
 def onehot(axis, indices, depth, values):
+    """values[1] at the index, values[0] elsewhere, on a new axis of size depth at `axis`."""
     return OneHot(axis, depth, values)(indices)[0]
 
 
@@ -551,4 +579,5 @@ class ConstantOfShape(NoGradient):
 
 
 def constant_of_shape(x, value=0):
+    """A Tensor whose shape is the elements of x, each element `value`."""
     return ConstantOfShape(value)(x)[0]

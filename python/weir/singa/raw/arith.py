@@ -123,18 +123,21 @@ def exact(op, c, swap, dtype):
 
 
 def add_number(x, c):
+    """The handle of x + c: in x's type for whole numbers on integers, else in floats."""
     if is_float(x.value.dtype) or not is_whole(c):
         return capi.weir_affine(real(x), 1.0, float(c))
     return with_number(capi.weir_add, x, c)
 
 
 def less_number(x, c):
+    """The handle of x - c, as add_number."""
     if is_float(x.value.dtype) or not is_whole(c):
         return capi.weir_affine(real(x), 1.0, -float(c))
     return with_number(capi.weir_sub, x, c)
 
 
 def mul_number(x, c):
+    """The handle of x c, as add_number."""
     if is_float(x.value.dtype) or not is_whole(c):
         return capi.weir_affine(real(x), float(c), -0.0)     # + -0 keeps the sign of a zero
     return with_number(capi.weir_mul, x, c)

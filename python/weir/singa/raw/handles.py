@@ -60,6 +60,7 @@ class ConvHandle:
         self.conv_width = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
 
     def options(self):
+        """Stride, padding and groups as the core takes them."""
         return core.options(capi.weir_conv2d_options, stride=(self.stride_h, self.stride_w),
                             pad=(self.pad_h, self.pad_w), groups=self.group)
 
@@ -82,10 +83,12 @@ def _conv_gradients(dy, x, W, handle):
 
 
 def CpuConvBackwardx(dy, W, x, handle):
+    """The gradient of x (n, c, h, w), given that of the result."""
     return _of(_conv_gradients(dy, x, W, handle)[0], x)
 
 
 def CpuConvBackwardW(dy, x, W, handle):
+    """The gradient of the filters W, given that of the result."""
     return _of(_conv_gradients(dy, x, W, handle)[1], W)
 
 
@@ -121,6 +124,7 @@ class PoolingHandle:
 
 
 def CpuPoolingForward(handle, x):
+    """The pooled x (n, c, h, w), by the handle's windows."""
     return _of(handle.pool(x.handle), x)
 
 
@@ -144,6 +148,7 @@ class BatchNormHandle:
         self.width = math.prod(sizes[1:])
 
     def options(self, train):
+        """Mode and weight of the new statistics as the core takes them."""
         # The core takes 0 for its own default; a factor this small changes no statistics.
         return core.options(capi.weir_batch_norm_options, train=train,
                             momentum=self.factor or sys.float_info.min)
@@ -167,6 +172,7 @@ def CpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_va
 
 
 def CpuBatchNormForwardInference(handle, x, scale, bias, running_mean, running_var):
+    """x normalised by the running statistics (c,), times scale (c,), plus bias (c,)."""
     return _of(capi.weir_batch_norm(x.handle, _channels(scale.handle), _channels(bias.handle),
                                     _channels(running_mean.handle), _channels(running_var.handle),
                                     handle.options(False)), x)
@@ -224,4 +230,5 @@ def GpuBatchNormForwardTraining(handle, x, scale, bias, running_mean, running_va
 
 
 def GpuBatchNormBackward(handle, dy, x, scale, mean, var):
+    """(dx, dscale, dbias), given dy and the mean and variance that training returned."""
     return CpuBatchNormBackwardx(handle, None, dy, x, scale, scale, mean, var)

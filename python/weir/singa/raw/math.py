@@ -250,6 +250,7 @@ def SumAll(t):
 
 
 def SumAsFloat(t):
+    """The sum of all elements, a Python number, read at once."""
     return _read_number(capi.weir_sum(t.handle, 0, False))
 
 
@@ -289,6 +290,7 @@ def Mult(A, B):
 
 
 def MultWithRet(A, B, C):
+    """A B written into C; returns C."""
     return _into(C, arith.matmul(A, B))
 
 
@@ -340,14 +342,17 @@ def AddRow(v, M):
 
 
 def SubRow(v, M):
+    """Subtracts v (columns) from each row of M (rows, columns), in place."""
     return _vector(capi.weir_sub, "SubRow", (1, -1), v, M)
 
 
 def MultRow(v, M):
+    """Multiplies each row of M (rows, columns) by v (columns), in place."""
     return _vector(capi.weir_mul, "MultRow", (1, -1), v, M)
 
 
 def DivRow(v, M):
+    """Divides each row of M (rows, columns) by v (columns), in place."""
     return _vector(capi.weir_div, "DivRow", (1, -1), v, M)
 
 
@@ -357,14 +362,17 @@ def AddColumn(v, M):
 
 
 def SubColumn(v, M):
+    """Subtracts v (rows) from each column of M (rows, columns), in place."""
     return _vector(capi.weir_sub, "SubColumn", (-1, 1), v, M)
 
 
 def MultColumn(v, M):
+    """Multiplies each column of M (rows, columns) by v (rows), in place."""
     return _vector(capi.weir_mul, "MultColumn", (-1, 1), v, M)
 
 
 def DivColumn(v, M):
+    """Divides each column of M (rows, columns) by v (rows), in place."""
     return _vector(capi.weir_div, "DivColumn", (-1, 1), v, M)
 
 
@@ -404,6 +412,8 @@ def Bernoulli(p, out):
 
 
 def Gaussian(mean, std, out):
+    """Fills out with normal numbers of this mean and standard deviation, from the device's stream.
+    """
     return _draw(out, capi.weir_write_normal, capi.weir_normal, float(mean), float(std))
 
 
@@ -436,6 +446,7 @@ def SoftMax(t, axis=None):
 
 
 def LogSoftMax(t, axis=None):
+    """log(SoftMax(t, axis)), without overflow, in the shape of t."""
     y = capi.weir_log_softmax(softmax_rows(t, axis), 1)
     return _of(capi.weir_reshape(y, t.shape()), t)
 

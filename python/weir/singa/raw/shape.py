@@ -63,10 +63,12 @@ def ConcatOn(tensors, axis):
 
 
 def ConcatRows(tensors):
+    """Matrices one below the other."""
     return ConcatOn(tensors, 0)
 
 
 def ConcatColumns(tensors):
+    """Matrices side by side."""
     return ConcatOn(tensors, 1)
 
 
@@ -124,14 +126,17 @@ def squeezed(shape, axis=None):
 
 
 def SliceRows(t, start, end):
+    """A copy of the rows from start to end, exclusive."""
     return SliceOn(t, start, end, 0)
 
 
 def SliceColumns(t, start, end):
+    """A copy of the columns from start to end, exclusive."""
     return SliceOn(t, start, end, 1)
 
 
 def CopyRows(t, start, end):
+    """SliceRows under its older name."""
     return SliceOn(t, start, end, 0)
 
 

@@ -89,21 +89,27 @@ class Tensor:
     # -- queries --
 
     def device(self):
+        """The Device on which the elements lie."""
         return self.value.device
 
     def data_type(self):
+        """SINGA's number of the element type (kFloat32 is 0)."""
         return self.value.dtype
 
     def shape(self, axis=None):
+        """The shape as a tuple, or the size of one axis."""
         return self.value.shape if axis is None else self.value.shape[axis]
 
     def nDim(self):
+        """The number of axes."""
         return len(self.value.shape)
 
     def Size(self):
+        """The number of elements."""
         return self.value.count
 
     def MemSize(self):
+        """Bytes of the elements."""
         return self.value.count * SizeOf(self.value.dtype)
 
     def transpose(self):
@@ -111,11 +117,13 @@ class Tensor:
         return isinstance(self.value, view.Transposed)
 
     def initialized(self):
+        """True once elements were written or computed."""
         return self.value.written
 
     # -- host data --
 
     def SetFloatValue(self, x):
+        """Sets every element to x, converted to the element type."""
         self.value.fill(x if isinstance(x, int) else float(x))
 
     SetIntValue = SetFloatValue
@@ -139,24 +147,30 @@ class Tensor:
         return self.value.read()
 
     def CopyFloatDataFromHostPtr(self, values, offset=0):
+        """Copies float32 numbers, an array or a list, to the elements from `offset` on."""
         self.from_numpy(np.asarray(values, np.float32), offset)
 
     def CopyIntDataFromHostPtr(self, values, offset=0):
+        """Copies int32 numbers, an array or a list, to the elements from `offset` on."""
         self.from_numpy(np.asarray(values, np.int32), offset)
 
     def CopyHalfFloatDataFromHostPtr(self, values, offset=0):
+        """Copies float16 numbers, an array or a list, to the elements from `offset` on."""
         self.from_numpy(np.asarray(values, np.float16), offset)
 
     def _values(self, n, dtype):
         return self.to_numpy().astype(dtype, copy=False).reshape(-1)[:n]
 
     def GetFloatValue(self, n):
+        """The first n elements in row-major order, a float32 array."""
         return self._values(n, np.float32)
 
     def GetIntValue(self, n):
+        """The first n elements in row-major order, an int32 array."""
         return self._values(n, np.int32)
 
     def GetHalfFloatValue(self, n):
+        """The first n elements in row-major order, a float16 array."""
         return self._values(n, np.float16)
 
     # -- conversions --
@@ -185,6 +199,7 @@ class Tensor:
             self.value.write(old.read())
 
     def ToHost(self):
+        """Moves the elements to the CPU, in place."""
         self.ToDevice(self.value.device.host())
 
     def ResetLike(self, other):

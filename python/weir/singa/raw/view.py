@@ -63,12 +63,15 @@ class View(Value):
         raise errors.StateError("a transposed tensor cannot be updated by the core; copy it first")
 
     def put(self, handle):
+        """Replaces the elements of the base by those of a handle in the view's shape."""
         self.base.put(self.back(handle))
 
     def fill(self, x):
+        """Sets every element of the base to x."""
         self.base.fill(x)
 
     def write(self, array):
+        """Writes an array in the view's shape into the base."""
         self.base.write(self._host_back(np.asarray(array)))
 
     def _host_back(self, array):
@@ -88,12 +91,15 @@ class Transposed(View):
 
     @property
     def inverse(self):
+        """The order of axes that undoes this one."""
         return tuple(int(a) for a in np.argsort(self.axes))
 
     def derive(self, handle):
+        """The view's handle, of the base's."""
         return capi.weir_transpose(handle, self.axes)
 
     def back(self, handle):
+        """The base's handle, of one in the view's shape."""
         return capi.weir_transpose(handle, self.inverse)
 
     def _host_back(self, array):
@@ -107,6 +113,7 @@ class Reshaped(View):
 
     @property
     def moves(self):
+        """True if elements change their place in memory between the two shapes."""
         return moves(self.dtype, self.base.shape, self.shape)
 
     def state(self):
@@ -115,9 +122,11 @@ class Reshaped(View):
         return self.handle
 
     def derive(self, handle):
+        """The view's handle, of the base's."""
         return capi.weir_reshape(handle, self.shape)
 
     def back(self, handle):
+        """The base's handle, of one in the view's shape."""
         return capi.weir_reshape(handle, self.base.shape)
 
 
