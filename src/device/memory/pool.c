@@ -249,7 +249,7 @@ static void give(weir_device *d, void *p, size_t got)
 }
 
 /* Bytes that a persistent block of 0 bytes takes from the system; they are not counted. */
-static size_t bytes_of_none(const weir_device *d)
+static size_t bytes_of_empty(const weir_device *d)
 {
     size_t bytes = 0;
     (void)weir_guard_size(d, 1, &bytes);
@@ -280,14 +280,14 @@ static void give_persistent(weir_device *d, void *p, size_t got)
     if (weir_heap_holds(&d->pool.heap, p))
         heap_give(d, p);
     else
-        system_give(d, p, got > 0 ? got : bytes_of_none(d));
+        system_give(d, p, got > 0 ? got : bytes_of_empty(d));
 }
 
 /* ---- public: the memory between the guard zones ---- */
 
 /* Moves *p from the whole range to the block's own memory and writes the zones around it. */
-static weir_status dress(weir_device *d, size_t bytes, size_t got, void **p,
-                         void (*give_back)(weir_device *d, void *p, size_t got))
+static weir_status add_zones(weir_device *d, size_t bytes, size_t got, void **p,
+                             void (*give_back)(weir_device *d, void *p, size_t got))
 {
     char *const       own = (char *)*p + d->guard;
     const weir_status status = weir_guard_fill(d, own, bytes, bytes);
@@ -301,7 +301,7 @@ static weir_status dress(weir_device *d, size_t bytes, size_t got, void **p,
 weir_status weir_pool_take(weir_device *d, size_t bytes, void **p, size_t *got)
 {
     WEIR_TRY(take(d, bytes, p, got));
-    return dress(d, bytes, *got, p, give);
+    return add_zones(d, bytes, *got, p, give);
 }
 
 void weir_pool_give(weir_device *d, void *p, size_t got)
@@ -312,7 +312,7 @@ void weir_pool_give(weir_device *d, void *p, size_t got)
 weir_status weir_pool_take_persistent(weir_device *d, size_t bytes, void **p, size_t *got)
 {
     WEIR_TRY(take_persistent(d, bytes, p, got));
-    return dress(d, bytes, *got, p, give_persistent);
+    return add_zones(d, bytes, *got, p, give_persistent);
 }
 
 void weir_pool_give_persistent(weir_device *d, void *p, size_t got)

@@ -32,7 +32,7 @@ enum { REQUESTS = 512 };            /* ring entries per queue: running, or faile
 typedef struct request {
     weir_spill_copy copy;
     uint64_t        after;          /* number in the other queue that must be done first */
-    bool            told;           /* its failure has been reported */
+    bool            reported;       /* its failure has been reported */
 } request;
 
 typedef struct queue {
@@ -40,7 +40,7 @@ typedef struct queue {
     weir_spill_copier copier;
     pthread_t         thread;
     pthread_cond_t    work;         /* a request was added, or quit was set */
-    uint64_t          asked, done;  /* requests so far; numbers begin at 1 */
+    uint64_t          issued, done; /* requests so far; numbers begin at 1 */
     double            limit, due;   /* bytes per second (0: none); when the link is free again */
     request           request[REQUESTS];
 } queue;
@@ -80,7 +80,7 @@ static void pause_for(const weir_spill_system *y, double seconds)
 }
 
 /* Performs the copy. A limited queue models a link that takes n / limit seconds for n bytes. */
-static void carry(queue *q, weir_spill_copy *c)
+static void perform(queue *q, weir_spill_copy *c)
 {
     const weir_spill_system *y = &q->s->system;
     const double             began = q->limit > 0 ? now(y) : 0;
@@ -107,15 +107,15 @@ static void *thread_main(void *arg)
 
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        while (q->done == q->asked && !s->quit)
+        while (q->done == q->issued && !s->quit)
             pthread_cond_wait(&q->work, &s->lock);
-        if (q->done == q->asked)
+        if (q->done == q->issued)
             break;
         request *const r = request_of(q, q->done + 1);
         while (other->done < r->after)
             pthread_cond_wait(&s->finished, &s->lock);
         pthread_mutex_unlock(&s->lock);
-        carry(q, &r->copy);
+        perform(q, &r->copy);
         pthread_mutex_lock(&s->lock);
         q->done++;
         pthread_cond_broadcast(&s->finished);
@@ -148,7 +148,7 @@ static weir_status start_threads(weir_spill *s)
 /* Number of the newest unfinished request of the other queue that touches the bytes; 0: none. */
 static uint64_t conflict(queue *other, size_t slot, size_t n)
 {
-    for (uint64_t k = other->asked; k > other->done; k--) {
+    for (uint64_t k = other->issued; k > other->done; k--) {
         const weir_spill_copy *c = &request_of(other, k)->copy;
         if (c->slot < slot + n && slot < c->slot + c->n)
             return k;
@@ -157,12 +157,12 @@ static uint64_t conflict(queue *other, size_t slot, size_t n)
 }
 
 /* Fails with the sentence of a failed request, which counts as reported from then on. */
-static weir_status tell(const weir_spill *s, const queue *q, request *r)
+static weir_status report(const weir_spill *s, const queue *q, request *r)
 {
     const weir_spill_copy *c = &r->copy;
     char                   what[256] = "";
 
-    r->told = true;
+    r->reported = true;
     if (c->fault == WEIR_SPILL_SYSTEM)
         snprintf(what, sizeof what, ": %s",
                  c->error == ENODATA ? "the file ends before" : strerror(c->error));
@@ -175,21 +175,21 @@ static weir_status tell(const weir_spill *s, const queue *q, request *r)
                      q->copier.in ? "reading" : "writing", c->n, c->slot, what);
 }
 
-static bool untold(const request *r)
+static bool unreported(const request *r)
 {
-    return r->copy.fault != WEIR_SPILL_FINE && !r->told;
+    return r->copy.fault != WEIR_SPILL_FINE && !r->reported;
 }
 
 /* Waits for a free entry. If its old request failed unreported, reports that failure. */
 static weir_status free_entry(weir_spill *s, queue *q)
 {
-    while (q->asked - q->done == REQUESTS)
+    while (q->issued - q->done == REQUESTS)
         pthread_cond_wait(&s->finished, &s->lock);
-    request *const r = request_of(q, q->asked + 1);
-    return untold(r) ? tell(s, q, r) : WEIR_OK;
+    request *const r = request_of(q, q->issued + 1);
+    return unreported(r) ? report(s, q, r) : WEIR_OK;
 }
 
-static weir_status ask(weir_spill *s, bool in, size_t slot, char *p, size_t n, uint64_t *ticket)
+static weir_status enqueue(weir_spill *s, bool in, size_t slot, char *p, size_t n, uint64_t *ticket)
 {
     queue *const q = &s->queue[in];
     size_t       end;
@@ -202,10 +202,10 @@ static weir_status ask(weir_spill *s, bool in, size_t slot, char *p, size_t n, u
     pthread_mutex_lock(&s->lock);
     const weir_status status = free_entry(s, q);
     if (status == WEIR_OK) {
-        *request_of(q, ++q->asked) = (request){
+        *request_of(q, ++q->issued) = (request){
             .copy = {.at = p, .n = n, .slot = slot},
             .after = conflict(&s->queue[!in], slot, n)};
-        *ticket = q->asked << 1 | in;
+        *ticket = q->issued << 1 | in;
         pthread_cond_signal(&q->work);
     }
     pthread_mutex_unlock(&s->lock);
@@ -216,12 +216,12 @@ static weir_status ask(weir_spill *s, bool in, size_t slot, char *p, size_t n, u
 weir_status weir_spill_out(weir_spill *s, size_t slot, const void *p, size_t n, uint64_t *ticket)
 {
     union { const void *from; char *at; } memory = {p};
-    return ask(s, false, slot, memory.at, n, ticket);
+    return enqueue(s, false, slot, memory.at, n, ticket);
 }
 
 weir_status weir_spill_in(weir_spill *s, size_t slot, void *p, size_t n, uint64_t *ticket)
 {
-    return ask(s, true, slot, p, n, ticket);
+    return enqueue(s, true, slot, p, n, ticket);
 }
 
 weir_status weir_spill_wait(weir_spill *s, uint64_t ticket)
@@ -231,13 +231,13 @@ weir_status weir_spill_wait(weir_spill *s, uint64_t ticket)
     weir_status    status = WEIR_OK;
 
     pthread_mutex_lock(&s->lock);
-    assert(number <= q->asked);
+    assert(number <= q->issued);
     while (q->done < number)
         pthread_cond_wait(&s->finished, &s->lock);
     request *const r = request_of(q, number);
-    if (number > 0 && q->asked - number < REQUESTS &&
+    if (number > 0 && q->issued - number < REQUESTS &&
         r->copy.fault != WEIR_SPILL_FINE)
-        status = tell(s, q, r);
+        status = report(s, q, r);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -246,7 +246,7 @@ weir_status weir_spill_wait(weir_spill *s, uint64_t ticket)
 static void wait_all(weir_spill *s)
 {
     for (int k = 0; k < 2; k++)
-        while (s->queue[k].done < s->queue[k].asked)
+        while (s->queue[k].done < s->queue[k].issued)
             pthread_cond_wait(&s->finished, &s->lock);
 }
 
@@ -259,9 +259,9 @@ weir_status weir_spill_settle(weir_spill *s, weir_status so_far)
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < REQUESTS; i++) {
             request *const r = &s->queue[k].request[i];
-            if (untold(r) && status == WEIR_OK)
-                status = tell(s, &s->queue[k], r);
-            r->told = true;
+            if (unreported(r) && status == WEIR_OK)
+                status = report(s, &s->queue[k], r);
+            r->reported = true;
         }
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -451,7 +451,7 @@ static weir_status probe(weir_spill *s, bool in, void *p, double *best)
     for (int i = 0; i <= PROBES; i++) {
         uint64_t     ticket;
         const double began = now(&s->system);
-        WEIR_TRY(ask(s, in, 0, p, PROBE, &ticket));
+        WEIR_TRY(enqueue(s, in, 0, p, PROBE, &ticket));
         WEIR_TRY(weir_spill_wait(s, ticket));
         const double seconds = now(&s->system) - began;
         if (i > 0 && seconds < *best)

@@ -273,12 +273,12 @@ static weir_status sim_swap_reserve(weir_device *d, size_t bytes, uint32_t ticke
 static weir_status sim_swap(weir_device *d, const weir_swap *c)
 {
     weir_sim *const sim = weir_sim_of(d);
-    double *const   there = &sim->slots.at[c->slot / WEIR_SPILL_ALIGN];
+    double *const   slot = &sim->slots.at[c->slot / WEIR_SPILL_ALIGN];
 
     if (c->in)
-        sim->tickets.at[c->ticket] = weir_sim_copy_in(d, c->bytes, *there);
+        sim->tickets.at[c->ticket] = weir_sim_copy_in(d, c->bytes, *slot);
     else
-        sim->tickets.at[c->ticket] = *there = weir_sim_copy_out(d, c->bytes, 0);
+        sim->tickets.at[c->ticket] = *slot = weir_sim_copy_out(d, c->bytes, 0);
     return WEIR_OK;
 }
 

@@ -100,22 +100,22 @@ static void multiply(const head *x, const cases *c, const weir_attention_block *
 /* multiply_seen if `right` has elements that are not finite: multiplies a copy in which they are 0,
  * then adds them for the pairs that attend to each other. Works on a few columns at a time, which
  * does not change the bits of a sum. */
-static void multiply_wild(const head *x, const weir_gemm *g, const weir_attention_block *b,
-                          const void *left, const void *right, void *to)
+static void multiply_nonfinite(const head *x, const weir_gemm *g, const weir_attention_block *b,
+                               const void *left, const void *right, void *to)
 {
     enum { WIDE = 16 };
     const plan *const     p = x->p;
     weir_gemm_shape       s = g->shape;
-    _Alignas(UNIT) double tamed[(ROWS > COLS ? ROWS : COLS) * WIDE];
+    _Alignas(UNIT) double zeroed[(ROWS > COLS ? ROWS : COLS) * WIDE];
     for (int64_t c = 0; c < g->shape.n; c += WIDE) {
         const char *const from = (const char *)right + (size_t)c * p->size;
         char *const       at = (char *)to + (size_t)c * p->size;
         weir_gemm         part;
         s.n = s.ldb = min64(WIDE, g->shape.n - c);
         weir_gemm_plan_alone(&part, &s);    /* so small that it needs no scratch */
-        p->loops.tame(s.k, s.n, from, g->shape.ldb, tamed);
-        weir_gemm_run(&part, left, tamed, at, true, NULL, NULL);
-        p->loops.add_wild(b, s.ta, left, from, s.n, g->shape.ldb, at);
+        p->loops.zero_nonfinite(s.k, s.n, from, g->shape.ldb, zeroed);
+        weir_gemm_run(&part, left, zeroed, at, true, NULL, NULL);
+        p->loops.add_nonfinite(b, s.ta, left, from, s.n, g->shape.ldb, at);
     }
 }
 
@@ -129,7 +129,7 @@ static void multiply_seen(const head *x, const cases *c, const weir_attention_bl
     if (b->seen >= b->cols || x->p->loops.finite(s->k, s->n, right, s->ldb))
         multiply(x, c, b, left, right, to, true);
     else
-        multiply_wild(x, g, b, left, right, to);
+        multiply_nonfinite(x, g, b, left, right, to);
 }
 
 /* ---- forward ---- */

@@ -32,11 +32,11 @@ typedef struct weir_attention_loops {
     /* True if all elements of these rows (`columns` wide, leading dimension `row`) are finite. */
     bool (*finite)(int64_t rows, int64_t columns, const void *at, int64_t row);
     /* Copies rows with elements that are not finite replaced by 0; rows of `to` are contiguous. */
-    void (*tame)(int64_t rows, int64_t columns, const void *at, int64_t row, void *to);
+    void (*zero_nonfinite)(int64_t rows, int64_t columns, const void *at, int64_t row, void *to);
     /* y += scores (turned: their transpose) * the non-finite elements of x, for pairs that attend
      * to each other only. Rows of x are the block's columns; turned: its rows. */
-    void (*add_wild)(const weir_attention_block *b, bool turned, const void *scores, const void *x,
-                     int64_t columns, int64_t row, void *y);
+    void (*add_nonfinite)(const weir_attention_block *b, bool turned, const void *scores,
+                          const void *x, int64_t columns, int64_t row, void *y);
 } weir_attention_loops;
 
 /* Indexed by weir_dtype: f32, f64. */

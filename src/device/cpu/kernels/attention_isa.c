@@ -22,6 +22,8 @@ enum { LANES = 16 };
 #include "device/cpu/kernels/attention_type.h"
 
 const weir_attention_loops WEIR_ISA_NAME(weir_attention_loops)[2] = {
-    {soften_f32, finish_f32, delta_f32, back_f32, finite_f32, tame_f32, add_wild_f32},
-    {soften_f64, finish_f64, delta_f64, back_f64, finite_f64, tame_f64, add_wild_f64},
+    {soften_f32, finish_f32, delta_f32, back_f32, finite_f32, zero_nonfinite_f32,
+     add_nonfinite_f32},
+    {soften_f64, finish_f64, delta_f64, back_f64, finite_f64, zero_nonfinite_f64,
+     add_nonfinite_f64},
 };

@@ -131,7 +131,7 @@ static bool FN(finite)(int64_t rows, int64_t columns, const void *at, int64_t ro
     return FN(add_up)(lane) == 0;
 }
 
-static void FN(tame)(int64_t rows, int64_t columns, const void *at, int64_t row, void *to)
+static void FN(zero_nonfinite)(int64_t rows, int64_t columns, const void *at, int64_t row, void *to)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < columns; j++) {
@@ -140,8 +140,8 @@ static void FN(tame)(int64_t rows, int64_t columns, const void *at, int64_t row,
         }
 }
 
-static void FN(add_wild)(const weir_attention_block *b, bool turned, const void *scores,
-                         const void *xs, int64_t columns, int64_t row, void *ys)
+static void FN(add_nonfinite)(const weir_attention_block *b, bool turned, const void *scores,
+                              const void *xs, int64_t columns, int64_t row, void *ys)
 {
     for (int64_t r = 0; r < b->rows; r++)
         for (int64_t c = 0; c < FN(seen_of)(b, r); c++) {
