@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--model", choices=MODELS, default="mlp")
     parser.add_argument("--batch", type=int, default=0, help="default: the model's own")
     parser.add_argument("--image", type=int, default=0, help="size of the images")
-    parser.add_argument("--threads", type=int, default=0, help="default: all processors")
+    parser.add_argument("--threads", type=int, default=0, help="ignored: XLA uses all processors")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--tf32", action="store_true", help="products of f32 by TF32 units")
     args = parser.parse_args()

@@ -75,7 +75,7 @@ says help_files 'GRAPH.json'
 good help_codes help exit-codes
 says help_codes '^  1 +failed'
 
-# json NAME OPTION...: as good, and its output are JSON.
+# json NAME OPTION...: as good, and its output is JSON.
 json() {
     good "$@"
     if command -v python3 >/dev/null 2>&1; then
