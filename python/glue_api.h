@@ -34,7 +34,7 @@ static bool weir_py_tensors(PyObject *o, swig_type_info *type, Py_ssize_t *n, we
     return true;
 }
 
-/* A Python reference of its own to t; None for NULL. */
+/* A new Python reference to t; None for NULL. */
 static PyObject *weir_py_wrap(weir_tensor *t)
 {
     if (!t)

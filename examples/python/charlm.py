@@ -98,7 +98,7 @@ def write(net, text, case, length, count):
     latest = tensor.from_numpy(np.array([tokens], np.int32))
     net.eval()
     step = None
-    if case.graph:                          # a graph of its own, on the same parameters
+    if case.graph:                          # another graph, on the same parameters
         with weir.cpu().graph() as step:
             logits = net(latest)
     for _ in range(count):

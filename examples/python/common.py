@@ -33,7 +33,7 @@ def options(description, **defaults):
 
 
 class Case:
-    """Graph off or on: trains, and remembers what there is to compare."""
+    """Trains with the graph off or on, and keeps what is compared: loss, time, peak, accuracy."""
 
     def __init__(self, args, graph):
         self.args, self.graph = args, graph
@@ -116,7 +116,7 @@ class Digits:
         self.x, self.y, self.test_x, self.test_y = x[~test], y[~test], x[test], y[test]
 
     def batch(self, step, n, shape=(64,)):
-        """(images, labels) of a step; each epoch has an order of its own."""
+        """(images, labels) of a step; each epoch draws another order."""
         epoch, at = divmod(step, len(self.y) // n)
         order = np.random.default_rng(epoch).permutation(len(self.y))[at * n:(at + 1) * n]
         return self.x[order].reshape(n, *shape), self.y[order]

@@ -62,7 +62,7 @@ def dtype_number(dtype):
         name = None
     if name in _NAMES:
         return _NAMES[name]
-    raise TypeError(f"{dtype!r} is no element type")
+    raise TypeError(f"unknown element type {dtype!r} (expected {', '.join(_NAMES)})")
 
 
 def core_dtype(number):
@@ -265,7 +265,7 @@ class Device:
     # -- graphs of models --
 
     def begin_graph(self):
-        """Starts a graph of its own; end_graph gives it, planned."""
+        """Begins a graph that is not the device's; end_graph plans it and returns it."""
         self._model_graph = capi.weir_graph_begin(self.handle)
         self._graph += 1
 
@@ -455,7 +455,7 @@ class Value:
 
     @property
     def owned(self):
-        """True if it has memory of its own that may be written, or no memory yet."""
+        """True if its memory belongs to it alone and may be written, or is not allocated yet."""
         return self._state
 
     def state(self):

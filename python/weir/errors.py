@@ -7,7 +7,7 @@ from . import capi
 
 
 class Error(Exception):
-    """Whatever the core refuses."""
+    """The base of all errors of the core."""
 
 
 class InvalidError(Error, ValueError):
@@ -15,15 +15,15 @@ class InvalidError(Error, ValueError):
 
 
 class ShapeError(Error, ValueError):
-    """Shapes do not fit."""
+    """Shapes do not fit each other or the operation."""
 
 
 class DtypeError(Error, TypeError):
-    """Element types do not fit."""
+    """An element type that the operation does not take."""
 
 
 class DeviceError(Error, RuntimeError):
-    """Wrong, closed or failing device."""
+    """A device is unknown, closed or failing."""
 
 
 class StateError(Error, RuntimeError):

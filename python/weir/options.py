@@ -20,7 +20,7 @@ def _text(name, value):
 
 
 def pass_names(names):
-    """The text that weir_plan_options.disable is, of names or such a text."""
+    """Names of passes, a list or a text with commas, as the text of weir_plan_options.disable."""
     return names if names is None or isinstance(names, str) else ",".join(names)
 
 

@@ -113,7 +113,7 @@ def test_outside_training_it_is_a_plain_call():
     assert len(calls) == 1 and isinstance(y, list) and y[0].data.to_numpy().tolist() == [0, 2]
 
 
-def test_goes_when_its_result_goes(training):
+def test_is_freed_with_its_result(training):
     class Function:
         def __call__(self, x):
             return autograd.relu(x)

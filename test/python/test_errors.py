@@ -115,7 +115,7 @@ def test_bad_desc(bad):
     ("weir_fill", (None, (0, (1,)), 1.0)), ("weir_arange", (None, 0, 3, 0, 1)),
 ])
 def test_none_never_crashes(name, arguments):
-    """In a process of its own: a crash would take the other tests along."""
+    """In a separate process: a crash would end the other tests."""
     code = ("import sys, weir\nfrom weir import capi\n"
             f"try:\n    capi.{name}(*{arguments!r})\n"
             "except Exception as error:\n    print(type(error).__name__)\n")

@@ -126,7 +126,7 @@ def _ready_to_change(value):
 
 
 def _twin(t):
-    """A Tensor like t with memory of its own."""
+    """A Tensor like t in new memory."""
     twin = Tensor(t.shape, t.device, t.dtype, requires_grad=t.requires_grad)
     twin.data.value.writable()
     return twin

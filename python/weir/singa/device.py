@@ -29,7 +29,7 @@ def create_cpu_device():
 
 
 def open_cpu(threads=0, seed=0, spill_dir=None, guard=None):
-    """A CPU device of its own, with its own worker threads (0: one per core) and random stream.
+    """A further CPU device, with its own worker threads (0: one per core) and random stream.
 
     spill_dir: the folder of the file into which values go that a budget swaps out; None:
     $WEIR_SPILL_DIR, else $TMPDIR, else /tmp.

@@ -29,7 +29,7 @@ def may_write(handle):
 
 
 def _copied(raw):
-    """The handle of a copy with elements of its own, in host memory."""
+    """The handle of a copy in host memory."""
     if not raw.device().is_host:
         return on_host(raw).handle
     with raw.device().at_once():

@@ -105,7 +105,7 @@ def get_list_sample(items, sample_size):
 # ---- a list of them ----
 
 class ImageTool:
-    """Images that every method changes; num_case: how many results of each image."""
+    """Images that every method changes; num_case: the number of results of each image."""
 
     def __init__(self):
         _need_pillow()
@@ -117,7 +117,7 @@ class ImageTool:
         return self
 
     def set(self, imgs):
-        """Takes a list of Pillow images in place of its own; returns self."""
+        """Replaces the images by a list of Pillow images; returns self."""
         self.imgs = list(imgs)
         return self
 
@@ -127,7 +127,7 @@ class ImageTool:
         return self
 
     def get(self):
-        """The list of Pillow images, its own."""
+        """The list of Pillow images, not a copy."""
         return self.imgs
 
     def _each(self, change, choices, num_case, inplace):

@@ -78,7 +78,7 @@ class Optimizer:
         return self.apply_with_lr(epoch, lr, grad, value, name, step)
 
     def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
-        """The same at a rate of its own."""
+        """The same at the given rate."""
         for t, what in ((grad, "grad"), (value, "value")):
             if not isinstance(t, Tensor):
                 raise TypeError(f"{type(self).__name__}: {what} is {type(t)}, must be a Tensor; "

@@ -168,7 +168,7 @@ class Tensor(Methods, Exchange):
     # -- conversions --
 
     def reset_like(self, t):
-        """Shape, device and type of another; elements of its own."""
+        """Takes shape, device and type of another tensor; its elements are new."""
         self.data.ResetLike(t.data)
         self._describe()
 
@@ -199,7 +199,7 @@ class Tensor(Methods, Exchange):
         return Tensor(data=raw, requires_grad=self.requires_grad, stores_grad=self.stores_grad)
 
     def clone(self):
-        """A Tensor with elements of its own."""
+        """A Tensor with the same elements in new memory."""
         return self._like(self.data.Clone())
 
     deepcopy = clone

@@ -347,7 +347,7 @@ def test_operators_of_plain_tensors_are_not_taped(training):
 
 
 def test_a_view_becomes_a_parameter(mode, training):
-    """It gets elements of its own then, so that updates in place find them."""
+    """Its elements are copied then, so that updates in place find them."""
     base = tensor.from_numpy(POSITIVE)
     w = base.T()
     w.requires_grad = w.stores_grad = True

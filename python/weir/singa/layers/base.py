@@ -136,7 +136,7 @@ class Layer:
 
     def register_layers(self, *layers):
         """Sublayers that are no attributes: of an OrderedDict by its keys, else by class and
-        number. A number that is taken is left out, which SINGA does not heed."""
+        number. Numbers in use are skipped; SINGA does not check."""
         if len(layers) == 1 and isinstance(layers[0], OrderedDict):
             for name, layer in layers[0].items():
                 self._register(name, layer)

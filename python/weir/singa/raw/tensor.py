@@ -64,7 +64,7 @@ class Tensor:
         return self.value.handle
 
     def own(self):
-        """Makes elements of a view elements of its own: the core's updates take no views."""
+        """Copies the elements of a view into new memory: the core's updates take no views."""
         value = self.value
         if not isinstance(value, view.View):
             return
@@ -203,7 +203,7 @@ class Tensor:
         self.ToDevice(self.value.device.host())
 
     def ResetLike(self, other):
-        """Shape, type and device of another; elements of its own, not written yet."""
+        """Takes shape, type and device of another tensor; its elements are new and unwritten."""
         like = other.value
         self.value = Value(like.device, like.dtype, like.shape)
 
@@ -229,7 +229,7 @@ class Tensor:
         self.put(capi.weir_reshape(capi.weir_copy(other.handle), self.value.shape))
 
     def Clone(self, device=None):
-        """A copy with elements of its own."""
+        """A copy that shares no elements."""
         value = self.value
         if not value.written:
             return Tensor(value.shape, device or value.device, value.dtype)
