@@ -116,7 +116,7 @@ try() {
     grep -q '^weir [0-9]' "$work/out" && grep -q 'CUDA' "$work/out" && grep -q 'NumPy' "$work/out"
     check "$?" "$name: show_config names version, CUDA, NumPy"
     if [ -f "$plugin" ]; then
-        ! grep -E 'did not open|another build' "$work/out"
+        ! grep -E 'could not be opened|another build' "$work/out"
         check "$?" "$name: the plugin for cards can be opened"
     fi
     good "$name: a graph runs" "$work/env/bin/python" "$root/test/wheel_use.py"

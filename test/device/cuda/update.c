@@ -304,7 +304,7 @@ CASE(a_launch_that_fails_late_is_told)
     card_fail("cudaLaunchKernel", 1);
     CHECK_OK(weir_increment(p, 1));
     CHECK_STATUS(sync(q), WEIR_ERR_DEVICE);
-    CHECK_TEXT(weir_error(), "updates that waited");
+    CHECK_TEXT(weir_error(), "pending updates");
     CHECK_OK(sync(q));
     card_fail("cudaLaunchKernel", 1);
     CHECK_OK(weir_increment(p, 1));

@@ -104,7 +104,7 @@ CASE(real_plugin)
     weir_device *const d = weir_device_open("cuda", NULL);
     if (!d) {
         CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
-        CHECK(strstr(weir_error(), "card") || strstr(weir_error(), "of another build"));
+        CHECK(strstr(weir_error(), "card") || strstr(weir_error(), "from another build"));
         CHECK(weir_device_count("cuda") <= 0);
     }
     weir_device_close(d);
