@@ -20,6 +20,7 @@ if ! cmp -s "$root/docs/requirements.txt" "$venv/installed"; then
     cp "$root/docs/requirements.txt" "$venv/installed"
 fi
 "$venv/bin/python" "$root/docs/stage.py" "$build/docs/source"
+rm -rf "${build:?}/site"
 "$venv/bin/python" -m sphinx -q -W --keep-going -E -b html -c "$root/docs" \
     -d "$build/docs/doctrees" "$build/docs/source" "$build/site"
 echo "site: $build/site/index.html, $(find "$build/site" -name '*.html' | wc -l) pages"
