@@ -317,7 +317,7 @@ def test_graphs_of_a_model_tell_of_themselves():
 
 @pytest.mark.parametrize("plan, text", [
     ({"policy": "dtrx"}, "'dtrx'.*auto, mincut, recycle"),
-    ({"policy": "dtr:foo"}, "score 'foo'.*eq, local"),
+    ({"policy": "dtr:foo"}, "'foo'.*eq, local"),
     ({"placement": "foo"}, "'foo'.*tstack"),
     ({"disable": "foo"}, "'foo'.*fold"),
     ({"budget": "much"}, "'much'.*512MB"),
