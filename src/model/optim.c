@@ -271,7 +271,7 @@ weir_status weir_optim_set_clip_value(weir_optim *o, double limit)
     return limit_set(o, "optim_set_clip_value", limit, o ? &o->clip_value : NULL);
 }
 
-/* Unscales and clips the gradients of the pairs, as the options say. */
+/* Clips the gradients of the pairs by value and by norm, as the options say. */
 static weir_status limit_all(const weir_optim *o, weir_pair *pairs, size_t n)
 {
     if (o->clip_value != 0)
