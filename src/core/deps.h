@@ -47,7 +47,7 @@ typedef struct weir_dep_list {
 bool weir_dep_begin(weir_dep_list *l, uint32_t storages);
 void weir_dep_free(weir_dep_list *l);
 
-/* Says that the storage is needed after the list: it has one more reader. Only before the first
+/* Marks a storage as needed after the list: it has one more reader. Only before the first
  * call. */
 bool weir_dep_keep(weir_dep_list *l, uint32_t storage);
 

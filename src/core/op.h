@@ -55,7 +55,7 @@ typedef struct weir_opdef {
     uint32_t    flags;
     int         nin_min, nin_max, nout;
     uint32_t    mutates;        /* bit i: input i is overwritten */
-    uint32_t    write_only;     /* bit i: input i is overwritten without being read */
+    uint32_t    write_only;     /* bit i: input i is overwritten, not read; may have no value yet */
     uint32_t    inplace;        /* bit i: output 0 may take over input i's memory if sizes agree */
     uint32_t    reads_in;       /* bit i: the gradient reads input i's elements */
     uint32_t    reads_out;      /* bit i: the gradient reads output i's elements */

@@ -1,7 +1,6 @@
 /* memory_order.h - the axes of a layout in the order of its memory.
  *
- * Kernels that write a dense output from its first byte to its last iterate over the axes this way.
- */
+ * Kernels that write a dense output from its first byte to its last use this order. */
 #ifndef WEIR_DEVICE_COMMON_MEMORY_ORDER_H
 #define WEIR_DEVICE_COMMON_MEMORY_ORDER_H
 

@@ -323,7 +323,7 @@ void weir_pool_give_persistent(weir_device *d, void *p, size_t got)
 void weir_pool_adopt(weir_device *d, const void *p, size_t got)
 {
     if (!weir_heap_holds(&d->pool.heap, p))
-        weir_mem_free(pop(&d->pool.spare));     /* it is never given back to a list */
+        weir_mem_free(pop(&d->pool.spare));     /* it never returns to a free list */
     d->pool.persistent += got;
 }
 

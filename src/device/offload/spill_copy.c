@@ -141,7 +141,7 @@ size_t weir_spill_copier_staging(const weir_spill_copier *q)
 
 /* ---- blocks ---- */
 
-/* i: the place among those in flight. */
+/* i: number of the chunk among those in flight. */
 static void begin_out(weir_spill_copier *q, weir_spill_block *b, const weir_spill_copy *c,
                       size_t begin, unsigned i, bool packs)
 {
