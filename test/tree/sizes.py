@@ -196,9 +196,25 @@ def rule_nesting(tree):
                 yield path, line, f"{name} nests {depth} deep, at most {MAX_NESTING}"
 
 
+def is_page(path):
+    return path.endswith(".md") and (path.startswith("docs/") or "/" not in path)
+
+
+def prose(text):
+    """(line number, line) of a document outside fenced blocks and tables, which may be wider."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        if not fenced and not fence and not line.lstrip().startswith("|"):
+            yield number, line
+
+
 def rule_columns(tree):
-    for path in filter(is_code, tree.text):
-        for number, line in enumerate(tree.text[path].split("\n"), 1):
+    for path, text in tree.text.items():
+        if not is_code(path) and not is_page(path):
+            continue
+        for number, line in prose(text) if is_page(path) else enumerate(text.split("\n"), 1):
             if len(line) > MAX_COLUMNS:
                 yield path, number, f"{len(line)} columns, at most {MAX_COLUMNS}"
 
@@ -207,7 +223,7 @@ RULES = [Rule("units", lambda path: False, rule_units),
          Rule("file-length", is_code, rule_file_length),
          Rule("function-length", is_c_code, rule_function_length),
          Rule("nesting", is_c_code, rule_nesting),
-         Rule("columns", is_code, rule_columns)]
+         Rule("columns", lambda path: is_code(path) or is_page(path), rule_columns)]
 
 
 def long_function(signature, lines):
@@ -253,6 +269,9 @@ PLANTS = [
                             + "    }\n}\nstruct s {\n    struct { struct { struct { struct { int x;"
                             "} a; } b; } c; } d;\n};\n",
     }, {("src/core/five.c", 9), ("src/core/loop.c", 9), ("src/core/else.c", 13)}),
-    Plant("columns", {"src/core/wide.c": "// " + "x" * 98 + "\n", "src/core/fits.c": "x" * 100},
-          {"src/core/wide.c"}),
+    Plant("columns", {
+        "src/core/wide.c": "// " + "x" * 98 + "\n", "src/core/fits.c": "x" * 100,
+        "docs/wide.md": "# A\n\n" + "x " * 51 + "\n",
+        "docs/fits.md": "```text\n" + "x" * 101 + "\n```\n\n| " + "x" * 101 + " |\n",
+    }, {"src/core/wide.c", ("docs/wide.md", 3)}),
 ]
