@@ -147,12 +147,13 @@ def untracked():
     return set(done.stdout.split("\n"))
 
 
-def generated():
+def generated(build):
     """Are the lists in the pages those that the code knows?"""
     result = Result()
     if os.path.exists(os.path.join(ROOT, "docs", "generate.py")):
-        done = subprocess.run([sys.executable, "docs/generate.py", "--check"], cwd=ROOT, text=True,
-                              check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run([sys.executable, "docs/generate.py", build, "--check"], cwd=ROOT,
+                              text=True, check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         if done.returncode:
             result.fail("docs/generate.py --check", "fails", done.stdout)
         else:
@@ -246,7 +247,7 @@ def main():
             for page in chosen:
                 result.add(judge(page, ROOT))
             result.add(play_quick(chosen, place, not options.pages))
-            result.add(generated())
+            result.add(generated(build))
             for path in sorted(untracked() - before):
                 result.fail(path, "written by a page into the sources")
         show(result, "docs-long" if options.long else "docs")
