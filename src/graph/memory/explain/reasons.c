@@ -62,18 +62,32 @@ static void fill(weir_names *n, const weir_reasons *r)
     }
 }
 
+/* Returns the bytes of parameters and states that are on the device between steps and are tensors
+ * of the schedule: it might have offloaded them. */
+static size_t movable_bytes(const weir_graph *g, const weir_reasons *r)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < r->storages; i++) {
+        const weir_storage *const s = &g->storages.at[i];
+        if (s->external && !s->offloaded && r->tensor_of[i] != WEIR_NO_TENSOR)
+            bytes += weir_plan_taken(g, i);
+    }
+    return bytes;
+}
+
 /* ---- the text ---- */
 
 static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_string *s)
 {
-    const size_t      base = weir_plan_resident(g);
+    const size_t      resident = weir_plan_resident(g), base = resident - movable_bytes(g, r);
     const weir_levers levers = weir_levers_of(&r->p);
     weir_names        n = {.g = g};
     weir_bound        b;
     weir_naming       naming = {.title = "the step",
                                 .base = base,
                                 .budget = g->budget,
-                                .planned = base + g->plan->arena,
+                                .planned = resident + g->plan->arena,
                                 .extra = g->plan->extra_seconds,
                                 .ctx = &n,
                                 .tensor = add_tensor,
