@@ -20,7 +20,7 @@ import numpy as np
 from . import capi
 from . import errors
 from .graph import Graph
-from .options import options, pass_names, plan_options  # noqa: F401
+from .options import budget_text, options, pass_names, plan_options  # noqa: F401
 
 # Element types by SINGA's numbers (the first five) and ours, in the order of the numbers.
 kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = range(9)
@@ -221,7 +221,7 @@ class Device:
         """The most that a whole step may take, of graphs planned from now on: bytes as a number or
         a text ("512MB", "0.5GiB", "75%" of what the step takes without); None: any. With the graph
         off bytes (not a share) hold from now on: results are dropped and recomputed on demand."""
-        capi.weir_device_set_budget(self.handle, None if budget is None else str(budget))
+        capi.weir_device_set_budget(self.handle, budget_text(budget))
 
     set_budget = SetBudget
 

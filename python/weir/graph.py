@@ -75,7 +75,8 @@ class Graph:
             capi.weir_graph_run(handle)
 
     def measure(self):
-        """One real run that tells the highest byte of the arena it touched: stats' arena_bytes."""
+        """Runs the step once more, updates included, over marked memory and returns the highest
+        byte of the arena that it touched, in bytes: stats' arena_bytes."""
         return capi.weir_graph_measure(self.handle)
 
     @property
@@ -86,7 +87,9 @@ class Graph:
         return {name: getattr(numbers, name) for name in STATS}
 
     def text(self, kind="plan"):
-        """Text of one of KINDS: plan, costs, DOT, JSON, outline, two pictures as SVG."""
+        """A view of the step as text: "graph" (operations after the passes), "plan" (what runs,
+        with addresses), "explain" (what the budget did with each tensor), "cost", "dot", "json",
+        "outline" (a step file), "timeline" or "addresses" (pictures, SVG)."""
         if kind not in KINDS:
             raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
         return capi.weir_graph_text(self.handle, KINDS[kind])

@@ -3,6 +3,7 @@ import operator
 import os
 
 from . import capi
+from .errors import InvalidError
 
 
 def options(kind, **fields):
@@ -24,8 +25,16 @@ def pass_names(names):
     return names if names is None or isinstance(names, str) else ",".join(names)
 
 
+def budget_text(budget):
+    """A budget as the core reads it: None, a number of bytes or a text."""
+    if isinstance(budget, float) and not budget.is_integer():
+        raise InvalidError(f"budget {budget}: must be a whole number of bytes, or a text such as "
+                           '"512MB", "0.5GiB" or "75%"')
+    return None if budget is None else str(int(budget) if isinstance(budget, float) else budget)
+
+
 def plan_options(level=0, disable=None, budget=None, policy=None, placement=None, measure=False,
-                 cache=None, guided=0):
+                 cache=None, guided=0, **unknown):
     """How a step is planned: a capi.weir_plan_options, which says more.
 
     level: 0 or 1, every pass that keeps the bits; -1: none. disable: passes to leave out, names or
@@ -37,7 +46,10 @@ def plan_options(level=0, disable=None, budget=None, policy=None, placement=None
     graph is planned again if their times differ from the prediction. No option changes a bit of
     what is computed, except policies that say so.
     """
-    texts = {"disable": pass_names(disable), "budget": None if budget is None else str(budget),
+    if unknown:
+        raise TypeError(f"unknown plan option {next(iter(unknown))!r} (expected level, disable, "
+                        "budget, policy, placement, measure, cache or guided)")
+    texts = {"disable": pass_names(disable), "budget": budget_text(budget),
              "policy": _text("policy", policy), "placement": _text("placement", placement),
              "cache": None if cache is None else os.fspath(cache)}
     return options(capi.weir_plan_options, level=level, measure=bool(measure),

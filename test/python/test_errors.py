@@ -3,12 +3,13 @@ import ctypes
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import weir
-from weir import capi, core, errors
+from weir import capi, core, errors, layer, model, opt
 
 
 def f32(*shape):
@@ -169,3 +170,82 @@ def test_wrong_buffers():
     elements = (ctypes.c_float * 4)()
     capi.read(x, elements)
     assert list(elements) == [1, 1, 1, 1]
+
+
+class Net(model.Model):
+    """A classifier; a function of the loss runs within its step."""
+
+    def __init__(self, inside=lambda loss: None):
+        super().__init__()
+        self.fc, self.loss, self.inside = layer.Linear(3), layer.SoftMaxCrossEntropy(), inside
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x):
+        return self.fc(x)
+
+    def train_one_batch(self, x, y):
+        loss = self.loss(self.forward(x), y)
+        self.optimizer(loss)
+        self.inside(loss)
+        return loss
+
+
+def notes_of(call, *args):
+    with pytest.raises((TypeError, errors.StateError)) as caught:
+        call(*args)
+    return " ".join(getattr(caught.value, "__notes__", []))
+
+
+def test_a_read_within_a_step_is_told_where_to_read():
+    for read in (lambda loss: loss.item(), np.asarray):
+        net, x = Net(read), weir.ones((2, 4))
+        net.compile([x], use_graph=True)
+        assert "read it after the call" in notes_of(net, x, weir.zeros((2,), "int32"))
+    net.eval()
+
+
+def test_a_call_with_the_arguments_of_the_other_mode_says_the_mode():
+    net, x = Net(), weir.ones((2, 4))
+    net.compile([x])
+    assert "eval() makes it forward" in notes_of(net, x)
+    net.eval()
+    assert "train() makes it train_one_batch" in notes_of(net, x, x)
+    net.forward = lambda x: x + None                # another TypeError gets no such note
+    assert notes_of(net, x) == ""
+
+
+BEGINNERS = [
+    (TypeError, "NumPy array.*weir.array", lambda: Net()(np.ones((2, 4), "f"), None)),
+    (TypeError, "a list of ndarray", lambda: Net().compile([np.ones((2, 4), "f")])),
+    (TypeError, "unknown plan option 'bugdet'.*budget, ",
+     lambda: Net().compile([weir.ones((2, 4))], bugdet="75%")),
+    (ValueError, 'budget 0.7: must be a whole number of bytes.*"75%"',
+     lambda: weir.cpu().graph(budget=0.7)),
+    (ValueError, r"Conv2d: x has shape \(1, 8, 8\), must have four axes",
+     lambda: layer.Conv2d(2, 3)(weir.ones((1, 8, 8)))),
+    (ValueError, "MaxPool2d: .*must have four axes",
+     lambda: layer.MaxPool2d(2)(weir.ones((8, 8)))),
+]
+
+
+@pytest.mark.parametrize("kind, sentence, call", BEGINNERS)
+def test_mistakes_of_beginners(kind, sentence, call):
+    with pytest.raises(kind, match=sentence):
+        call()
+    assert weir.options.plan_options(budget=4096.0).budget == "4096"
+
+
+def test_layers_in_a_list_are_a_warning():
+    class Listed(Net):
+        def __init__(self, register):
+            super().__init__()
+            self.more = [layer.Linear(3)]
+            if register:
+                self.register_layers(*self.more)
+
+    x = weir.ones((2, 4))
+    with pytest.warns(UserWarning, match="Listed.more .*register_layers"):
+        Listed(False).compile([x], is_train=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Listed(True).compile([x], is_train=False)

@@ -5,6 +5,7 @@ arguments (weir.capture), so several models share a device; in SINGA the last on
 all others.
 """
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -70,6 +71,11 @@ class Model(Layer):
         try:
             with training_is(True), self._products(args, kwargs):
                 results = method(self, *args, **kwargs)
+        except errors.StateError as error:
+            if "recorded" in str(error):
+                error.add_note("The step is being recorded (use_graph=True): return the tensor "
+                               "from train_one_batch and read it after the call.")
+            raise
         finally:
             self.__dict__["_inside"] = False
         self.__dict__.update(_results=results, _buffered=True)
@@ -106,9 +112,13 @@ class Model(Layer):
         precision, as weir.autocast has it, in training and evaluation. plan: policy, placement,
         measure, cache, guided, level, disable, as weir.core.plan_options explains them.
         """
-        if not isinstance(inputs, (list, tuple)) or first_tensor(inputs) is None:
+        if not isinstance(inputs, (list, tuple)):
             raise ArgumentError(f"compile: inputs is a {type(inputs).__name__}, must be a list of "
                                 "Tensors")
+        if first_tensor(inputs) is None:
+            kinds = ", ".join(type(x).__name__ for x in inputs)
+            raise ArgumentError(f"compile: inputs is a list of {kinds or 'nothing'}, must be a "
+                                "list of Tensors")
         device = first_tensor(inputs).device
         self._forget_graphs()
         self.precision = precision and core.dtype_name(core.dtype_number(precision))
@@ -118,6 +128,7 @@ class Model(Layer):
                 self.forward(*inputs)
         finally:
             device.drop_graph()
+        self._warn_of_hidden_layers()
         self.train(is_train)
         self.graph(use_graph, sequential, budget, **plan)
 
@@ -151,10 +162,25 @@ class Model(Layer):
             check_plan(device, **plan)
 
     def __call__(self, *args, **kwargs):
-        if self.training:
-            return self.train_one_batch(*args, **kwargs)
-        with training_is(False), self._products(args, kwargs):
-            return self.forward(*args, **kwargs)
+        try:
+            if self.training:
+                return self.train_one_batch(*args, **kwargs)
+            with training_is(False), self._products(args, kwargs):
+                return self.forward(*args, **kwargs)
+        except TypeError as error:
+            self._explain(error, args, kwargs)
+            raise
+
+    def _explain(self, error, args, kwargs):
+        """Says in a note to the error which method a call is, if its arguments fit the other."""
+        try:
+            inspect.signature(self.train_one_batch if self.training else self.forward).bind(
+                *args, **kwargs)
+        except TypeError:
+            error.add_note(f"{type(self).__name__} is in " + (
+                "training, where a call is train_one_batch; eval() makes it forward."
+                if self.training else
+                "evaluation, where a call is forward; train() makes it train_one_batch."))
 
     def train_one_batch(self, *args, **kwargs):
         """A training step, which a script defines: forward, loss, self.optimizer(loss). With graphs

@@ -337,7 +337,8 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} has no update")
 
     def step(self):
-        """Counts a step and renews what depends on the count."""
+        """Counts a step and renews what depends on the count. Updates no parameter: calling the
+        optimiser with the loss does."""
         counter = self.step_counter.data.value.state()
         if self._finite is None:
             capi.weir_increment(counter, 1.0)

@@ -221,7 +221,9 @@ class Tensor(Methods, Exchange):
                           self.name)
 
     def copy_from_numpy(self, np_array, offset=0):
-        """Copies the array's elements, at once - while recording too; offset: in elements."""
+        """Copies an array's elements in row-major order, converted to the tensor's type (1.5
+        becomes 1 in int32), at once, while recording too. The counts must agree, the shapes need
+        not. With an offset, in elements, a smaller array overwrites a part."""
         if not isinstance(np_array, np.ndarray):
             raise ArgumentError(f"copy_from_numpy: np_array is a {type(np_array).__name__}, must "
                                 "be a NumPy array")

@@ -6,6 +6,7 @@ which has none: "block.conv1"; its parameters are "block.conv1.W". Every Tensor 
 stores gradients is a parameter; state_names lists attributes that are states beside them.
 """
 import functools
+import warnings
 import weakref
 from collections import OrderedDict
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from weir import capi
 from weir import core
+from ..asserted import ArgumentError
 from ..tensor import Tensor
 
 
@@ -149,6 +151,22 @@ class Layer:
             self._register(f"{kind}_{n}", layer)
             n += 1
 
+    def _warn_of_hidden_layers(self):
+        """Warns of layers in lists and dicts, which no name leads to: save_states would leave their
+        parameters out without a word."""
+        known = {id(layer) for layer in self._layers.values()}
+        for attribute, value in vars(self).items():
+            held = value.values() if isinstance(value, dict) else value
+            if attribute == "_layers" or not isinstance(value, (list, tuple, dict)):
+                continue
+            if any(isinstance(v, Layer) and id(v) not in known for v in held):
+                warnings.warn(
+                    f"{type(self).__name__}.{attribute} holds layers that have no name, so "
+                    "get_params and save_states leave them out: call self.register_layers with "
+                    "them, or make each an attribute", stacklevel=3)
+        for layer in self._layers.values():
+            layer._warn_of_hidden_layers()
+
     # -- parameters and states --
 
     def _own(self, wanted):
@@ -220,6 +238,7 @@ class Layer:
 
     def device_check(self, *tensors):
         """Moves tensors to the device of the first, at once."""
+        must_be_tensor(tensors[0])
         device = tensors[0].device
         for t in tensors:
             if t.device is not device:
@@ -233,6 +252,13 @@ class Layer:
             if t.dtype != dtype:
                 with t.device.at_once():
                     t.to_type(dtype)
+
+
+def must_be_tensor(x):
+    """Refuses an array as a layer's input."""
+    if isinstance(x, np.ndarray):
+        raise ArgumentError("a layer's input is a NumPy array, must be a Tensor: weir.array(x) "
+                            "makes one, t.copy_from_numpy(x) writes into one")
 
 
 def copy_into(t, source):
@@ -253,6 +279,7 @@ def _stored_type(like):
 
 def param(shape, like, std=None):
     """A parameter on the device of a Tensor, of its element type: normal around 0, or 0."""
+    must_be_tensor(like)
     dtype = _stored_type(like)
     t = Tensor(shape, like.device, dtype if core.is_float(dtype) else core.kFloat32,
                requires_grad=True, stores_grad=True)

@@ -30,6 +30,13 @@ def padding_of(value):
     return pair(value, "padding"), (0, 0, 0, 0)
 
 
+def four_axes(layer, x):
+    """Refuses an input that is no batch of images."""
+    if len(x.shape) != 4:
+        raise ShapeError(f"{type(layer).__name__}: x has shape {x.shape}, must have four axes: "
+                         "images, channels, height, width")
+
+
 class _Windows(Layer):
     """What convolution and pooling share: padding, and a handle of the shape at hand."""
 
@@ -46,6 +53,7 @@ class _Windows(Layer):
     def _prepare(self, x):
         """The handle for x; a new one when the shape is another."""
         if self._handle_for != x.shape:
+            four_axes(self, x)
             if self.pad_mode.startswith("SAME"):
                 pads, self.odd_padding = utils.get_padding_shape(
                     self.pad_mode, x.shape[2:], self.kernel_size, self.stride)
@@ -85,6 +93,7 @@ class Conv2d(_Windows):
         self.dilation, self.activation = dilation, activation
 
     def initialize(self, x):
+        four_axes(self, x)
         channels = x.shape[1]
         if self.in_channels not in (None, channels):
             raise ValueError(f"Conv2d: x has {channels} channels, the layer was made for "
@@ -121,6 +130,7 @@ class SeparableConv2d(Layer):
         self.stride, self.padding, self.bias = stride, padding, bias
 
     def initialize(self, x):
+        four_axes(self, x)
         channels = x.shape[1]
         self.depthwise_conv = Conv2d(channels, self.kernel_size, stride=self.stride,
                                      padding=self.padding, group=channels, bias=self.bias)
