@@ -40,7 +40,8 @@ typedef struct weir_device_options {
  * with them. WEIR_GUARD is 0 or 1; weir_device_open refuses anything else. */
 
 /* Opens a device by name. You own the result: weir_device_close. options may be NULL. NULL with
- * ERR_INVALID for a name or number that makes no sense, ERR_DEVICE for a device that is not there.
+ * ERR_INVALID for a name, a number or an environment variable that makes no sense, ERR_DEVICE for
+ * a device that is not there.
  *
  * "cpu" computes. "sim:..." only advances a clock, by the rates of a machine: programs run as they
  * would there, memory plans and capacity included, but every value reads as zeros. The colon is

@@ -16,6 +16,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "weir/base.h"
+
 typedef struct weir_env {
     void   *(*malloc)(size_t bytes);
     void    (*free)(void *p);
@@ -62,5 +64,10 @@ const weir_env *weir_env_get(void);
  * clock and threads may be replaced while no call of the library runs; memory only while the
  * library holds none, since memory is freed through the table in use at that time. */
 void weir_env_set(const weir_env *e);
+
+/* Fails with ERR_INVALID and "NAME is 'text' (expected ...)" if an environment variable of env.def
+ * that is a number or one of a list holds anything else. Later reads of these variables rely on
+ * it. */
+weir_status weir_env_check(void);
 
 #endif

@@ -31,7 +31,7 @@ void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx);
 /* Index of the worker running the current task, 0 .. count-1, for per-worker scratch memory. */
 int weir_thread_index(void);
 
-/* WEIR_THREADS if it is a valid number, else the cores this process may use. */
+/* WEIR_THREADS if it is set (weir_env_check), else the cores this process may use. */
 int weir_threads_default(void);
 
 /* "openmp" or "pthread". */

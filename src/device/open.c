@@ -5,6 +5,7 @@
  * back end and the worker threads stay until the last retained block or tensor is released. */
 #include <string.h>
 
+#include "core/env.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/common/staging.h"
@@ -77,6 +78,8 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
     const weir_device_options o = options ? *options : (weir_device_options){0};
     if (!name)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: name is NULL");
+    if (weir_env_check() != WEIR_OK)
+        return NULL;
     const char            *spec;
     const weir_device_ops *ops = back_end_named(name, &spec);
     if (!ops)

@@ -80,3 +80,41 @@ CASE(a_thread_cannot_start)
     CHECK_TEXT(weir_error(), "only 2 of 4 worker threads can start");
     weir_env_set(NULL);
 }
+
+CASE(a_variable_that_makes_no_sense)
+{
+    static const struct {
+        const char *name, *bad, *sentence, *good;
+    } row[] = {
+        {"WEIR_THREADS", "x", "WEIR_THREADS is 'x' (expected a whole number from 1 to 1024)", "2"},
+        {"WEIR_THREADS", "0", "WEIR_THREADS is '0' (expected a whole number from 1 to 1024)", "1"},
+        {"WEIR_THREADS", "1025", "from 1 to 1024", "1024"},
+        {"WEIR_THREADS", "2 ", "from 1 to 1024", ""},
+        {"WEIR_ISA", "abacus", "WEIR_ISA is 'abacus' (expected base, avx2 or avx512)", "base"},
+        {"WEIR_ISA", "avx", "WEIR_ISA is 'avx' (expected", "avx2"},
+        {"WEIR_GEMM", "blas", "(expected own, openblas, onednn or cublaslt)", "cublaslt"},
+        {"WEIR_CONV", "own,", "(expected own, openblas, onednn or cudnn)", "cudnn"},
+        {"WEIR_GUARD", "yes", "WEIR_GUARD is 'yes' (expected 0 or 1)", "0"},
+        {"WEIR_TF32", "on", "WEIR_TF32 is 'on' (expected 0 or 1)", "1"},
+        {"WEIR_STREAMS", "9", "(expected a whole number from 1 to 8)", "8"},
+        {"WEIR_PINNED", "4GB", "WEIR_PINNED is '4GB' (expected a whole number of bytes)", "0"},
+        {"WEIR_PINNED", "-1", "(expected a whole number of bytes)", "4096"},
+        {"WEIR_PINNED", "99999999999999999999999", "(expected a whole number of bytes)", "1"},
+    };
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *const had = getenv(row[i].name);
+        char              kept[64];
+
+        snprintf(kept, sizeof kept, "%s", had ? had : "");
+        setenv(row[i].name, row[i].bad, 1);
+        CHECK_STATUS(weir_env_check(), WEIR_ERR_INVALID);
+        CHECK_TEXT(weir_error(), row[i].sentence);
+        setenv(row[i].name, row[i].good, 1);
+        CHECK_OK(weir_env_check());
+        if (had)
+            setenv(row[i].name, kept, 1);
+        else
+            unsetenv(row[i].name);
+    }
+}

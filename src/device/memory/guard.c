@@ -32,9 +32,6 @@ weir_status weir_guard_zone(const weir_device_ops *ops, int asked, size_t *zone)
     if (asked < -1 || asked > 1)
         return weir_fail(WEIR_ERR_INVALID, "weir_device_open: unknown guard %d (expected -1, 0 or "
                                            "1)", asked);
-    if (asked == 0 && set && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return weir_fail(WEIR_ERR_INVALID, "weir_device_open: WEIR_GUARD is '%s', neither 0 nor 1",
-                         text);
     if (asked < 0 || (asked == 0 && (!set || text[0] == '0')) || ops->unreal)
         return WEIR_OK;
     if (!ops->host)

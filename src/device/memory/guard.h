@@ -12,7 +12,7 @@
 #include "device/device.h"
 
 /* The size of the device's zones in bytes, a multiple of its alignment; `asked` is the option.
- * ERR_INVALID if WEIR_GUARD is neither 0 nor 1. */
+ * weir_env_check has accepted WEIR_GUARD. */
 weir_status weir_guard_zone(const weir_device_ops *ops, int asked, size_t *zone);
 
 /* Bytes to allocate for `bytes`: a multiple of the alignment, with a guard zone on either side if

@@ -38,7 +38,7 @@ CASE(asked_for)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(zone_by("cpu", wrong[i], 0) == -1);
         CHECK_TEXT(weir_error(), "WEIR_GUARD is '");
-        CHECK_TEXT(weir_error(), "neither 0 nor 1");
+        CHECK_TEXT(weir_error(), "(expected 0 or 1)");
     }
     CHECK(zone_by("cpu", NULL, 2) == -1);
     CHECK_TEXT(weir_error(), "unknown guard 2 (expected -1, 0 or 1)");
