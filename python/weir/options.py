@@ -1,6 +1,7 @@
 """options - structs of options of the core: how a device is opened, how a step is planned."""
 import operator
 import os
+import re
 
 from . import capi
 from .errors import InvalidError
@@ -27,7 +28,9 @@ def pass_names(names):
 
 def budget_text(budget):
     """A budget as the core reads it: None, a number of bytes or a text."""
-    if isinstance(budget, float) and not budget.is_integer():
+    fraction = (isinstance(budget, float) and not budget.is_integer()
+                or isinstance(budget, str) and re.fullmatch(r"\d*\.\d+", budget.strip()))
+    if fraction:
         raise InvalidError(f"budget {budget}: must be a whole number of bytes, or a text such as "
                            '"512MB", "0.5GiB" or "75%"')
     return None if budget is None else str(int(budget) if isinstance(budget, float) else budget)

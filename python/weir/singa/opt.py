@@ -51,6 +51,8 @@ class ExponentialDecay(DecayScheduler):
 
     def __init__(self, init_value, decay_steps, decay_rate, staircase=False):
         super().__init__(init_value)
+        if decay_steps <= 0:
+            raise ValueError(f"ExponentialDecay: decay_steps is {decay_steps}, must be above 0")
         self.decay_steps = decay_steps
         self.decay_rate = decay_rate
         self.staircase = staircase

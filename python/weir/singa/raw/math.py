@@ -186,7 +186,7 @@ def _dims(t, axis):
     bits = 0
     for a in axes:
         if not -t.nDim() <= a < t.nDim():
-            raise ValueError(f"axis {a} of a tensor of shape {t.shape()}")
+            raise ValueError(f"axis {a} does not exist in a tensor of shape {t.shape()}")
         bits |= 1 << (a % t.nDim())
     return bits
 

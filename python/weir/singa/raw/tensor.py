@@ -2,6 +2,8 @@
 
 Shallow copies share the Value, so an in-place change of one is seen by all.
 """
+import operator
+
 import numpy as np
 
 from weir import capi
@@ -20,7 +22,11 @@ def to_shape(shape):
     """A shape as a tuple of ints."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
-    return tuple(int(s) for s in shape)
+    try:
+        return tuple(operator.index(s) for s in shape)
+    except TypeError:
+        raise TypeError(f"a shape is integers, not {shape!r}; weir.array makes a tensor of values"
+                        ) from None
 
 
 def SizeOf(dtype):
