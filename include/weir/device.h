@@ -63,8 +63,12 @@ WEIR_API weir_device *weir_device_open(const char *name, const weir_device_optio
  * -1, with a sentence (weir_error), if plugin or driver is missing. */
 WEIR_API int weir_device_count(const char *name);
 
-/* Closes the device and frees everything made on it that was not retained. Retained handles stay
- * valid only for weir_release; other calls fail with "the device is closed". NULL is fine. */
+/* Closes the device: ends its work and frees what it owns, which is the results of operations that
+ * nobody retained, open scopes, the anonymous graph, the arena and the spill file. Does not free
+ * what you own: inputs, parameters, states and retained results, graphs, steps, models, optimisers
+ * and scalers. Each has a function that frees it, which is best called before the device closes. It
+ * also works later, while any other call with such a handle fails with "the device is closed"
+ * (ERR_DEVICE). NULL is fine. */
 WEIR_API void weir_device_close(weir_device *d);
 
 /* Restarts the random stream (initialisers, dropout) at `seed`, any number, position 0. */

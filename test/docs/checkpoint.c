@@ -46,30 +46,37 @@ static weir_status apply_blocks(weir_device *dev, block *blocks, how way, weir_t
     return WEIR_OK;
 }
 
-static weir_status train(weir_device *dev, how way)
+/* What one of the four ways makes. */
+typedef struct job {
+    weir_device *dev;
+    weir_model  *net;
+    weir_optim  *sgd;
+    weir_tensor *x;
+    weir_graph  *step;
+} job;
+
+static weir_status train(job *j, how way)
 {
     static const char *const name[] = {"plain", "checkpoint", "sequential", "regions"};
-    weir_model              *net = weir_model_new(dev);
-    weir_optim              *sgd = weir_sgd_new(dev, 0.05, NULL);
-    weir_tensor             *x = weir_input(dev, weir_2d(WEIR_F32, BATCH, WIDTH)), *y;
+    weir_tensor             *y;
     block                    blocks[BLOCKS];
     weir_graph_stats         stats;
     float                    value;
 
     for (int i = 0; i < BLOCKS; i++) {
-        blocks[i].linear = weir_linear_new(net, "linear", WIDTH, WIDTH, true);
-        blocks[i].dropout = weir_dropout_new(net, 0.1);
+        blocks[i].linear = weir_linear_new(j->net, "linear", WIDTH, WIDTH, true);
+        blocks[i].dropout = weir_dropout_new(j->net, 0.1);
     }
-    WEIR_TRY(weir_write_normal(x, 0, 1));
-    weir_graph *step = weir_graph_begin(dev);
-    WEIR_TRY(apply_blocks(dev, blocks, way, x, &y));
-    weir_tensor *loss = weir_keep(weir_mse_loss(y, x));
-    WEIR_TRY(weir_minimize(sgd, loss));
-    WEIR_TRY(weir_graph_end(step, NULL));
+    WEIR_TRY(weir_write_normal(j->x, 0, 1));
+    j->step = weir_graph_begin(j->dev);
+    WEIR_TRY(apply_blocks(j->dev, blocks, way, j->x, &y));
+    weir_tensor *loss = weir_keep(weir_mse_loss(y, j->x));
+    WEIR_TRY(weir_minimize(j->sgd, loss));
+    WEIR_TRY(weir_graph_end(j->step, NULL));
     for (int i = 0; i < 5; i++)
-        WEIR_TRY(weir_graph_run(step));
+        WEIR_TRY(weir_graph_run(j->step));
     WEIR_TRY(weir_read(loss, &value, sizeof value));
-    WEIR_TRY(weir_graph_stats_of(step, &stats));
+    WEIR_TRY(weir_graph_stats_of(j->step, &stats));
     printf("%-10s  loss %.9g  step peak %7zu bytes  %zu operations again\n", name[way],
            (double)value, stats.arena_bytes, stats.recomputed);
     return WEIR_OK;
@@ -78,9 +85,16 @@ static weir_status train(weir_device *dev, how way)
 int main(void)
 {
     for (how way = PLAIN; way <= REGIONS; way++) {
-        weir_device *dev = weir_device_open("cpu", &(weir_device_options){.seed = 3});
-        if (train(dev, way) != WEIR_OK)
+        job j = {.dev = weir_device_open("cpu", &(weir_device_options){.seed = 3})};
+        j.net = weir_model_new(j.dev);
+        j.sgd = weir_sgd_new(j.dev, 0.05, NULL);
+        j.x = weir_input(j.dev, weir_2d(WEIR_F32, BATCH, WIDTH));
+        if (train(&j, way) != WEIR_OK)
             printf("%s\n", weir_error());
-        weir_device_close(dev);
+        weir_graph_free(j.step);
+        weir_release(j.x);
+        weir_optim_free(j.sgd);
+        weir_model_free(j.net);
+        weir_device_close(j.dev);
     }
 }

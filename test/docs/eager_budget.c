@@ -40,6 +40,10 @@ static weir_status train(const char *budget, const char *policy)
                (int)m.recomputed);
     else
         printf("budget %-5s  %s\n", budget, weir_error());
+    weir_release(x);
+    weir_release(y);
+    weir_optim_free(sgd);
+    weir_model_free(net);
     weir_device_close(dev);
     return s;
 }

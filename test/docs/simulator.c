@@ -12,18 +12,27 @@ static weir_status play(weir_device *dev, int64_t batch)
     weir_tensor *y = weir_input(dev, weir_1d(WEIR_I32, batch));
     weir_graph_stats stats;
 
-    WEIR_TRY(weir_write_fill(x, 0));
-    WEIR_TRY(weir_write_fill(y, 0));
+    weir_write_fill(x, 0);
+    weir_write_fill(y, 0);
     weir_graph *step = weir_graph_begin(dev);
-    WEIR_TRY(weir_minimize(sgd, weir_cross_entropy(weir_apply(resnet, x), y)));
-    WEIR_TRY(weir_graph_end(step, NULL));
-    WEIR_TRY(weir_graph_stats_of(step, &stats));
+    weir_minimize(sgd, weir_cross_entropy(weir_apply(resnet, x), y));
+    weir_status  status = weir_graph_end(step, NULL);
     const double begin = weir_device_clock(dev);
-    WEIR_TRY(weir_graph_run(step));
-    WEIR_TRY(weir_device_sync(dev));
-    printf("batch %3d: %.2f GB, %.0f ms a step on a v100\n", (int)batch,
-           (double)stats.planned_peak_bytes / 1e9, 1e3 * (weir_device_clock(dev) - begin));
-    return WEIR_OK;
+    if (status == WEIR_OK)
+        status = weir_graph_stats_of(step, &stats);
+    if (status == WEIR_OK)
+        status = weir_graph_run(step);
+    if (status == WEIR_OK)
+        status = weir_device_sync(dev);
+    if (status == WEIR_OK)
+        printf("batch %3d: %.2f GB, %.0f ms a step on a v100\n", (int)batch,
+               (double)stats.planned_peak_bytes / 1e9, 1e3 * (weir_device_clock(dev) - begin));
+    weir_graph_free(step);
+    weir_release(x);
+    weir_release(y);
+    weir_optim_free(sgd);
+    weir_model_free(net);
+    return status;
 }
 
 int main(void)
