@@ -127,7 +127,7 @@ static int32_t draw(const text *t, uint64_t turn, const float *logits)
     return t->vocab - 1;
 }
 
-/* One more token behind the `context` ones at v. */
+/* Draws a token from the last row of logits and appends it to the `context` tokens at v. */
 static weir_status append(const text *t, uint64_t turn, size_t context, int32_t *v,
                           const weir_tensor *logits)
 {

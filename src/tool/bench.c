@@ -169,7 +169,7 @@ static weir_status summarise(bench *b)
     return WEIR_OK;
 }
 
-/* The mean of a step, rounded up, so that 0 means none at all. */
+/* The mean per step, rounded up, so that only a sum of 0 gives 0. */
 static uint64_t per_step(const bench_case *c, uint64_t sum)
 {
     const uint64_t n = (uint64_t)c->done;

@@ -177,14 +177,14 @@ void tool_complete_zsh(FILE *to)
 
 /* ---- fish ---- */
 
-/* A text inside '...' of fish. */
+/* Writes a text with the escapes that fish requires inside '...'. */
 static void fish_text(FILE *to, const char *s)
 {
     for (; *s; s++)
         fprintf(to, strchr("'\\", *s) ? "\\%c" : "%c", *s);
 }
 
-/* complete -c weir -n CONDITION, for words behind the name of c. */
+/* Writes "complete -c weir -n CONDITION"; the condition holds after the name of command c. */
 static void fish_behind(FILE *to, const tool_command *c)
 {
     const int first = (int)strcspn(c->name, " ");

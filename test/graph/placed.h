@@ -17,7 +17,8 @@ static inline int rounds(int quick)
     return asked && *asked ? atoi(asked) : quick;
 }
 
-/* By definition: multiples of the unit, apart while they live, the height that of the highest. */
+/* True if every offset is a multiple of the unit, items that live together do not overlap, and
+ * height is the end of the highest item. */
 static inline bool well_placed(const weir_item *item, uint32_t n, size_t unit, size_t height)
 {
     size_t top = 0;

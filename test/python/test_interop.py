@@ -13,10 +13,10 @@ import pytest
 import weir
 from weir import autograd, capi, errors, files, interop, tensor
 
-# Before NumPy 2.1 DLPack is the old one, whose arrays are read-only.
+# NumPy before 2.1 reads only unversioned DLPack, and its arrays are then read-only.
 VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 shown = np.from_dlpack if VERSIONED else np.asarray
-BOOLS = np.lib.NumpyVersion(np.__version__) >= "1.25.0"     # before it DLPack had no bool there
+BOOLS = np.lib.NumpyVersion(np.__version__) >= "1.25.0"     # older DLPack has no bool
 
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
 SHAPES = [(), (1,), (5,), (2, 3), (2, 0, 3), (2, 3, 4), (2, 3, 4, 5), (1, 3, 1, 1), (2, 1, 2, 1, 3)]

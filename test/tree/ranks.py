@@ -1,12 +1,13 @@
-# ranks.py - who includes whom: the folders in their order, and that a folder looks below it alone.
-"""The order of the folders is in docs/internals/decisions/0001-tree.md. No file is excepted."""
+# ranks.py - checks the direction of includes: a folder includes only folders that rank below it.
+"""docs/internals/decisions/0001-tree.md gives the order of the folders. No file is exempt."""
 import os
 import re
 
 from tree.source import Plant, Rule, is_c
 
-# From the bottom to the top: a folder includes itself, those of its own line where the line is one
-# group, and all lines above in this table. The longest name that fits decides.
+# From the bottom layer to the top: a folder may include itself, every folder of the lines above it
+# in this table, and the other folders of its own line if they form a group. The longest matching
+# name gives a file's folder.
 RANKS = [
     ["include"],
     ["src/core"],
@@ -23,18 +24,19 @@ RANKS = [
     ["src/model"],
     ["src/tool"],
 ]
-# One room in several folders.
+# Folders that count as one and may include one another.
 GROUPS = [("src/device", "src/device/memory", "src/device/offload", "src/device/common")]
 RANK = {folder: rank for rank, folders in enumerate(RANKS) for folder in folders}
-# The memory planner is a library of its own: these see one another, core and placement alone.
+# The memory planner is a separate library: these include only one another, core and placement.
 PLANNER = ["src/graph/placement"] + [f"src/graph/memory/{name}" for name in
                                      ("problem", "verify", "bounds", "search", "policies")]
 PUBLIC_OF_PLANNER = ("include/weir/base.h", "include/weir/plan.h")
 DEVICES = ("src/device/cpu", "src/device/cuda", "src/device/sim", "src/device/sim/comm")
-# Those that see the library as any program does.
+# Folders that use the library only through its public headers.
 OUTSIDE = ("src/model", "src/tool", "examples", "bench", "test/programs", "test/consumer")
 CUDA = ("src/device/cuda", "test/device/cuda", "test/emulator")
-# What tests see: the folders of src that begin so, and public headers. The longest name decides.
+# What tests include: public headers and these folders of src with their subfolders. The longest
+# matching name decides.
 PLANNER_TESTS = ["test/graph/placement"] + ["test" + name[3:] for name in PLANNER[1:]]
 TESTS = {
     "test": ("src/core",),

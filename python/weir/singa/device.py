@@ -24,29 +24,30 @@ class Device(metaclass=_Wrapper):
 # ---- the CPU ----
 
 def create_cpu_device():
-    """The one CPU device that everything shares; weir.device.open_cpu opens further ones."""
+    """Returns the CPU device that all callers share; weir.device.open_cpu opens further ones."""
     return core.cpu()
 
 
 def open_cpu(threads=0, seed=0, spill_dir=None, guard=None):
-    """A further CPU device, with its own worker threads (0: one per core) and random stream.
+    """Opens another CPU device, with its own worker threads (0: one per core) and random stream.
 
-    spill_dir: the folder of the file into which values go that a budget swaps out; None:
-    $WEIR_SPILL_DIR, else $TMPDIR, else /tmp.
+    spill_dir: the folder of the file to which a budget offloads values; None: $WEIR_SPILL_DIR,
+    else $TMPDIR, else /tmp.
 
-    guard: True puts guard zones round all that kernels and callbacks are given, so that one which
-    writes outside fails with a DeviceError that names it; None: as $WEIR_GUARD says."""
+    guard: True puts guard zones round every operand of kernels and callbacks, so that one that
+    writes out of bounds fails with a DeviceError that names it; None: as $WEIR_GUARD says."""
     return open_device("cpu", -1, threads=threads, seed=seed, spill_dir=spill_dir, guard=guard)
 
 
 def get_default_device():
-    """Where tensors made without a device are: the CPU, unless set_default_device changed it."""
+    """Returns the device on which tensors are made when none is given: the CPU, unless
+    set_default_device has changed it."""
     return core.default_device()
 
 
 def set_default_device(device):
-    """The device of Tensors made without one from now on; None: the CPU. TypeError for anything
-    else."""
+    """Sets the device on which Tensors are made when none is given; None: the CPU. Raises TypeError
+    for anything else."""
     core.set_default_device(device)
 
 
@@ -57,7 +58,7 @@ def __getattr__(name):
 
 
 def enable_lazy_alloc(enable):
-    """SINGA's switch; blocks are always allocated at their first use."""
+    """SINGA's switch, which has no effect: blocks are always allocated at their first use."""
     core.Device.EnableLazyAlloc(enable)
 
 

@@ -170,13 +170,13 @@ class Optimizer:
         self.clip_norm = clip_norm
         self.clip_value = clip_value
         self.scaler = scaler
-        self._finite = None         # of the step at hand, if it is scaled: may it be done?
-        self._rate_if = None        # the rate, or a NaN, by which the core updates nothing
+        self._finite = None         # for a scaled step: may this step be applied?
+        self._rate_if = None        # the rate, or NaN: then the core skips the update
         device = core.default_device()
         self.step_counter = _zeros((1,), device, core.kDouble)
         with device.at_once():
             self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
-            self.lr_value.data.value.state()        # its memory is the device's from now on
+            self.lr_value.data.value.state()        # the device owns its memory from now on
         self._schedules = []
         self._options_made_of = None    # arguments of _set_numbers
         self._vector = None         # rate and numbers, which the core reads at each run
@@ -193,7 +193,7 @@ class Optimizer:
 
     @lr.setter
     def lr(self, lr):
-        """A new rate, also for graphs that were recorded with a constant one."""
+        """Sets a new learning rate, also for graphs recorded with a constant one."""
         self._lr = _schedule(lr, "lr")
         self._renew(everything=True)
 

@@ -38,7 +38,8 @@ typedef struct weir_spill_copier {
 weir_status weir_spill_copier_open(weir_spill_copier *q, bool lz4);
 void        weir_spill_copier_close(weir_spill_copier *q);
 
-/* Bytes of memory that the copier holds, its io included; of those, its staging buffers. */
+/* Bytes of memory that the copier holds, its io included; and how many of them are staging
+ * buffers. */
 size_t weir_spill_copier_memory(const weir_spill_copier *q);
 size_t weir_spill_copier_staging(const weir_spill_copier *q);
 

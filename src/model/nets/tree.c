@@ -22,7 +22,8 @@ typedef struct tree_lstm {
     int          merge[];       /* [leaves - 1] */
 } tree_lstm;
 
-/* Both results go to the caller's scope; x is what the unit began with. */
+/* Returns c and h = sigmoid(o) tanh(c), moved to the caller's scope. x: the tensor with which the
+ * unit was begun. */
 static subtree unit_end(const weir_tensor *x, weir_tensor *c, weir_tensor *o)
 {
     weir_tensor *h = weir_mul(weir_sigmoid(o), weir_tanh(c));

@@ -500,7 +500,8 @@ CASE(where_picks_bits)
 
 /* ---- plans of copies ---- */
 
-/* Near multiples, where a wrong quotient shows, and beyond 32 bits. */
+/* Numbers next to a multiple of the divisor, where an error of the quotient would show, and numbers
+ * beyond 32 bits. */
 CASE(quick_division)
 {
     int64_t bad = 0;

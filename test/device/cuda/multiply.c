@@ -30,7 +30,8 @@ static direct_tensor expect(const product *p, const direct_tensor *in)
     return c;
 }
 
-/* A product with bias is a linear layer. Returns the error in units of the type's epsilon. */
+/* Runs the product, as LINEAR if it has a bias, else as MATMUL. Returns the error in units of the
+ * type's epsilon. */
 static double run(weir_device *d, const product *p, direct_ran *ran)
 {
     const weir_dtype       t = p->type;

@@ -1,10 +1,10 @@
-/* op_fixture.h - a row of the op table made real: device, tensors with values, expected answers. */
+/* op_fixture.h - runs a row of the op table: device, tensors with values, expected answers. */
 #ifndef WEIR_TEST_GRAPH_OPS_OP_FIXTURE_H
 #define WEIR_TEST_GRAPH_OPS_OP_FIXTURE_H
 
 #include "graph/ops/table.h"
 
-/* An input as its shape set writes it. */
+/* An input as the text of a shape set describes it. */
 typedef struct op_shape {
     weir_desc desc;         /* as the operation sees it */
     char      view;         /* 0, 't', 'b', 'l' */
@@ -17,7 +17,7 @@ typedef struct op_fixture {
     weir_device  *dev;
     bool          own;                      /* dev was opened for this trial */
     int           nin;                      /* shapes in the set */
-    bool          given;                    /* the row has no inputs: shape[0] is asked for */
+    bool          given;                    /* the row has no inputs: shape[0] is the result's */
     op_shape      shape[OP_MAX_IN];
     ref_array     leaf[OP_MAX_IN];          /* values of the tensors below the views */
     weir_tensor  *tensor[OP_MAX_IN];

@@ -145,7 +145,8 @@ static long double in_head(const ref_array *a, int64_t b, int64_t r, int64_t h, 
     return (long double)a->at[ref_ravel(&a->desc, (int64_t[]){b, r, h * columns + k})];
 }
 
-/* exp of the score of row r and key j, relative to nothing: the tests' scores are small. */
+/* exp of the score of row r and key j. The maximum need not be subtracted first: the tests' scores
+ * are small. */
 static long double weight(const ref_call *c, int64_t b, int64_t h, int64_t r, int64_t j)
 {
     const int64_t d = c->in[0].desc.dim[2] / c->o->heads;

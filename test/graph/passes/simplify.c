@@ -1,14 +1,14 @@
-/* simplify.c - dead code, equal calls, constants, copies: what goes, what stays, no bit moves. */
+/* simplify.c - tests the removal of dead code, equal calls, constants and copies, bit for bit. */
 #include "graph/fixture.h"
 #include "graph/pass_list.h"
 
-/* A small program: kept results into out[], whatever it needs from in[]. */
+/* A small program that reads in[] and stores its results, kept, in out[]. Returns their number. */
 typedef int (*program)(weir_device *d, weir_tensor *const *in, weir_tensor **out);
 
 enum { N = 37, MAX_OUT = 8 };
 
-/* Runs the program at once and planned in every way; all bits must agree. Returns the instructions
- * of the fully planned graph that are `op`. */
+/* Runs the program at once and planned with each set of options; all bits must agree. Returns how
+ * many instructions of the fully planned graph are `op`. */
 static uint32_t agree(program run, weir_op op)
 {
     weir_plan_options how[PASSES_MAX + 3] = {

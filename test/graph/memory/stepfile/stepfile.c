@@ -76,7 +76,7 @@ CASE(damaged_steps_never_crash)
     folder_remove(&f);
 }
 
-/* Errors of the format are refused with file, object and field. */
+/* The message for a wrong field names the file, the object and the field. */
 CASE(fields_that_are_wrong)
 {
     static const struct { const char *op, *says; } wrong[] = {
