@@ -67,8 +67,8 @@ WEIR_API int weir_device_count(const char *name);
  * nobody retained, open scopes, the anonymous graph, the arena and the spill file. Does not free
  * what you own: inputs, parameters, states and retained results, graphs, steps, models, optimisers
  * and scalers. Each has a function that frees it, which is best called before the device closes. It
- * also works later, while any other call with such a handle fails with "the device is closed"
- * (ERR_DEVICE). NULL is fine. */
+ * also works later, while calls that compute, run, read or write with such a handle fail with "the
+ * device is closed" (ERR_DEVICE). NULL is fine. */
 WEIR_API void weir_device_close(weir_device *d);
 
 /* Restarts the random stream (initialisers, dropout) at `seed`, any number, position 0. */
