@@ -11,6 +11,7 @@
 #include <Python.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "weir.h"
 
@@ -20,6 +21,7 @@ static PyThread_type_lock weir_py_lock;         /* held while a graph runs */
 static unsigned long      weir_py_runner;       /* the thread that runs it */
 static int                weir_py_running;      /* depth: a callback may run a graph of another device */
 static PyThreadState     *weir_py_state;
+static pid_t              weir_py_process;      /* where it runs: not in a forked child */
 
 typedef struct weir_py_late {
     weir_tensor *tensor;
@@ -28,10 +30,11 @@ typedef struct weir_py_late {
 static weir_py_late *weir_py_dropped;           /* put aside until the run is over */
 static size_t        weir_py_drops, weir_py_dropped_capacity;
 
-/* Waits until no other thread runs a graph. */
+/* Waits until no other thread runs a graph. In a forked child none does: the core refuses calls. */
 static void weir_py_enter(void)
 {
-    while (weir_py_running && weir_py_runner != PyThread_get_thread_ident()) {
+    while (weir_py_running && weir_py_runner != PyThread_get_thread_ident() &&
+           weir_py_process == getpid()) {
         PyThreadState *const state = PyEval_SaveThread();
         PyThread_acquire_lock(weir_py_lock, WAIT_LOCK);
         PyThread_release_lock(weir_py_lock);
@@ -83,6 +86,7 @@ static void weir_py_run_begin(void)
     if (weir_py_lock)
         PyThread_acquire_lock(weir_py_lock, WAIT_LOCK);
     weir_py_runner = PyThread_get_thread_ident();
+    weir_py_process = getpid();
     weir_py_state = PyEval_SaveThread();
 }
 

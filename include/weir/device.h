@@ -4,6 +4,9 @@
  * Threads: a device and everything made on it belong to one thread at a time; different devices
  * may be used by different threads at once. Kernels use the device's own worker threads.
  *
+ * fork: a child of a process that has opened a device can open none and use none (ERR_STATE); what
+ * it closes or releases stays as it is. A child that does not call Weir, or calls exec, is safe.
+ *
  * Errors. A device that is NULL fails with the status of the earlier mistake, else ERR_INVALID; a
  * closed one with ERR_DEVICE. Functions that return text or a handle return NULL after a mistake;
  * text also if memory runs out (ERR_NOMEM). */

@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "core/thread.h"
 
 /* The block is released before the device, which must outlive it. */
 static void tensor_destroy(weir_ref *self)
@@ -58,7 +59,8 @@ weir_tensor *weir_retain(weir_tensor *t)
 
 void weir_release(weir_tensor *t)
 {
-    weir_ref_drop(t);
+    if (!weir_threads_lost())
+        weir_ref_drop(t);
 }
 
 weir_desc weir_tensor_desc(const weir_tensor *t)

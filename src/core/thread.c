@@ -4,6 +4,7 @@
  * runs a task: tasks are divided by shape and write disjoint memory. */
 #include "core/thread.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,6 +46,34 @@ int weir_thread_index(void)
 {
     return worker_index;
 }
+
+/* ---- fork ---- */
+
+static atomic_bool lost;
+
+static void note_fork(void)
+{
+    atomic_store(&lost, true);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, note_fork);
+}
+
+bool weir_threads_lost(void)
+{
+    return atomic_load_explicit(&lost, memory_order_relaxed);
+}
+
+static void expect_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, watch_forks);
+}
+
+/* ---- the pools ---- */
 
 int weir_threads_default(void)
 {
@@ -88,6 +117,7 @@ struct weir_threads {
 
 weir_threads *weir_threads_new(int n)
 {
+    expect_forks();
     if (!has_stacks(n))
         return WEIR_FAIL_NULL(WEIR_ERR_NOMEM, "%d threads: no address space for the stacks of %zu "
                               "bytes", n, weir_threads_stacks(n - 1));
@@ -124,8 +154,6 @@ const char *weir_threads_backend(void)
 }
 
 #else
-
-#include <pthread.h>
 
 #define SPINS 2000      /* polls of a counter before sleeping: a few microseconds */
 
@@ -224,6 +252,7 @@ static void dissolve(weir_threads *t, int helpers)
 
 weir_threads *weir_threads_new(int n)
 {
+    expect_forks();
     weir_threads *t = weir_mem_zalloc(1, sizeof *t);
     worker       *w = weir_mem_zalloc((size_t)n, sizeof *w);
     if (!t || !w) {

@@ -7,6 +7,7 @@
 #ifndef WEIR_CORE_THREAD_H
 #define WEIR_CORE_THREAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,10 @@ int           weir_threads_count(const weir_threads *t);
  * all are done. With one task or one worker the caller runs them itself. Not to be called from a
  * task. */
 void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx);
+
+/* True in a process that was forked after a pool had been created: its worker threads exist in the
+ * parent alone, and a loop would wait for them without end. */
+bool weir_threads_lost(void);
 
 /* Index of the worker running the current task, 0 .. count-1, for per-worker scratch memory. */
 int weir_thread_index(void);

@@ -4,10 +4,19 @@
 #include "core/mem.h"
 #include "core/status.h"
 
+weir_status weir_device_fail_forked(const char *who)
+{
+    return weir_fail(WEIR_ERR_STATE, "%s: this process was forked after Weir had opened a "
+                     "device, whose worker threads exist in the parent alone: fork before that, or "
+                     "start processes with exec (Python: 'spawn')", who);
+}
+
 weir_status weir_device_check(const weir_device *d, const char *who)
 {
     if (!d)
         return weir_fail_null(who, "the device");
+    if (weir_threads_lost())
+        return weir_device_fail_forked(who);
     if (d->closed)
         return weir_fail(WEIR_ERR_DEVICE, "%s: the device is closed", who);
     return WEIR_OK;

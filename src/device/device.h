@@ -208,8 +208,12 @@ struct weir_device {
  * bytes, so no pass may change whether an address is one. */
 enum { WEIR_SEEN_ALIGN = 16 };
 
-/* Fails for a closed or NULL device, with a sentence that begins with `who`. */
+/* Fails for a closed or NULL device and in a forked process, with a sentence that begins with
+ * `who`. */
 weir_status weir_device_check(const weir_device *d, const char *who);
+
+/* Fails with ERR_STATE: the process was forked (weir_threads_lost). */
+weir_status weir_device_fail_forked(const char *who);
 
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);

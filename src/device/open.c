@@ -78,6 +78,8 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
     const weir_device_options o = options ? *options : (weir_device_options){0};
     if (!name)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_device_open: name is NULL");
+    if (weir_threads_lost())
+        return (void)weir_device_fail_forked("weir_device_open"), NULL;
     if (weir_env_check() != WEIR_OK)
         return NULL;
     const char            *spec;
@@ -109,8 +111,8 @@ int weir_device_count(const char *name)
 
 void weir_device_close(weir_device *d)
 {
-    if (!d || d->closed)
-        return;
+    if (!d || d->closed || weir_threads_lost())
+        return;                         /* the threads and copies of a forked process are gone */
     d->closed = true;
     if (d->session_free)
         d->session_free(d->session);

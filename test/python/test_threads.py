@@ -1,5 +1,8 @@
 # test_threads.py - other Python threads while a graph runs: they go on, and what they drop is safe.
 import gc
+import os
+import re
+import signal
 import sys
 import threading
 import time
@@ -248,3 +251,40 @@ def test_a_script_s_error_in_a_thread_stays_there(device):
     assert caught == ["there"]
     with pytest.raises(ZeroDivisionError, match="there"):
         step.run()
+
+
+def in_child(calls):
+    """What `calls` returns in a forked process, as text; "hung" if it never comes back."""
+    end, start = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try:
+            os.write(start, str(calls()).encode())
+        except BaseException as error:
+            os.write(start, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(start)
+    with os.fdopen(end, "rb") as pipe:
+        text = pipe.read().decode()
+    return text if os.waitpid(child, 0)[1] == 0 else "hung"
+
+
+def test_a_forked_child(device):
+    step, _ = busy_graph(device)
+    step.run()
+    assert in_child(lambda: np.arange(4).sum()) == "6"
+    said = "StateError: .*: this process was forked after Weir"
+    assert re.match(said, in_child(lambda: weir.ones((2,), device=device)))
+    assert re.match(said, in_child(step.run))
+    assert re.match(said, in_child(lambda: core.Device("cpu")))
+    step.run()
+
+
+def test_a_child_forked_while_another_thread_runs(device):
+    gate = Gate(device)
+    gate.start()
+    text = in_child(lambda: weir.ones((2,), device=device))
+    gate.finish()
+    assert "this process was forked after Weir" in text

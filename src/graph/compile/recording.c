@@ -250,7 +250,7 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
 
 void weir_graph_free(weir_graph *g)
 {
-    if (!g)
+    if (!g || weir_threads_lost())
         return;
     /* A closed device has no session, and has marked the graph broken. */
     if (!g->dev->closed) {

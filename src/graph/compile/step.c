@@ -122,7 +122,7 @@ weir_graph *weir_step_graph(const weir_step *s)
 
 void weir_step_free(weir_step *s)
 {
-    if (!s)
+    if (!s || weir_threads_lost())
         return;
     drop_kept(s);
     weir_vec_free(&s->kept);
