@@ -164,18 +164,20 @@ static weir_status fail_too_small(const weir_budget_context *f, size_t budget)
 {
     if (f->g->nodes.n == 0)
         return fail_empty_step(f, budget);
-    const weir_node  *n = &f->g->nodes.at[f->peak_op];
-    const weir_levers levers = weir_levers_of(&f->problem);
-    weir_bound        b;
+    const weir_node        *n = &f->g->nodes.at[f->peak_op];
+    const weir_mem_problem *p = f->widest.ops.n ? &f->widest : &f->problem;
+    const weir_levers       levers = weir_levers_of(p);
+    const size_t            base = f->resident - weir_mem_problem_resident_bytes(&f->widest);
+    weir_bound              b;
 
-    WEIR_TRY(weir_bound_quick(&f->problem, f->arena_limit, &levers, &b));
+    WEIR_TRY(weir_bound_quick(p, budget > base ? budget - base : 0, &levers, &b));
     return weir_fail(WEIR_ERR_BUDGET,
                      "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
                      "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
                      "of any kind needs less than %zu",
                      budget, f->resident + f->least, f->resident, f->least,
                      n->def->name, weir_phase_name[n->phase],
-                     f->resident + b.feasible_bytes);
+                     base + b.feasible_bytes);
 }
 
 /* Hashes device, threads, placement and kernels: what plans depend on besides the problem. */
@@ -217,20 +219,8 @@ static weir_status measure(weir_budget_context *f)
     return WEIR_OK;
 }
 
-/* Sets what copies cost from the device's rates. On the CPU, the threads of the spill store take
- * time from those that compute. */
-static void set_rates(weir_device *d, weir_mem_problem *p)
-{
-    const weir_rates rates = d->ops->rates(d);
-
-    p->link_out = rates.link_out;
-    p->link_in = rates.link_in;
-    p->copy_latency = rates.copy;
-    p->copy_interference = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
-}
-
 /* Makes the problem with estimated times and, if requested, a second one with measured times. */
-static weir_status make_problems(weir_budget_context *f, size_t budget,
+static weir_status make_planned(weir_budget_context *f, size_t budget,
                                  const weir_plan_options *options)
 {
     const bool inplace = f->passes >> WEIR_PASS_INPLACE & 1;
@@ -240,7 +230,7 @@ static weir_status make_problems(weir_budget_context *f, size_t budget,
         weir_mem_problem_from_graph(f->g, NULL, inplace, f->movable, &f->problem, &f->tensor_of));
     f->resident = weir_plan_resident(f->g) - weir_budget_context_movable(f);
     f->arena_limit = budget > f->resident ? budget - f->resident : 0;
-    set_rates(f->g->dev, &f->problem);
+    weir_mem_problem_set_rates(&f->problem, f->g->dev);
     WEIR_TRY(open_cache(f, options));
     if (!options->measure)
         return WEIR_OK;
@@ -256,6 +246,17 @@ static weir_status make_problems(weir_budget_context *f, size_t budget,
     f->timed.copy_latency = f->problem.copy_latency;
     f->timed.copy_interference = f->problem.copy_interference;
     return WEIR_OK;
+}
+
+/* Makes them and, if parameters and states stay where they are, the widest problem. */
+static weir_status make_problems(weir_budget_context *f, size_t budget,
+                                 const weir_plan_options *options)
+{
+    WEIR_TRY(make_planned(f, budget, options));
+    if (f->movable < SIZE_MAX)
+        return WEIR_OK;
+    return weir_mem_problem_widen(f->g, f->cache.seconds, f->passes >> WEIR_PASS_INPLACE & 1,
+                                  f->whole, f->timed.ops.n ? &f->timed : &f->problem, &f->widest);
 }
 
 weir_status weir_device_set_budget(weir_device *d, const char *budget)
@@ -320,7 +321,6 @@ static size_t needs(const weir_budget_context *f)
 
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
-    enum { PARTS = 1024 };          /* smaller parts of the whole are not offloaded */
     const size_t whole = weir_plan_resident(g) + g->plan->arena;
     weir_budget_context f = {.g = g,
                              .passes = passes,
@@ -345,7 +345,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     if (!move || weir_plan_resident(g) <= budget)
         status = attempt(&f, budget, options, move, &fits);
     if (status == WEIR_OK && !fits && move) {
-        all.movable = whole / PARTS + 1;
+        all.movable = weir_least_movable(whole);
         status = attempt(&all, budget, options, false, &fits);
     }
     if (status == WEIR_OK && !fits)
@@ -355,8 +355,8 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     if (status == WEIR_OK && options->profile_steps > 0 && f.decisions && all.movable == SIZE_MAX)
         status = weir_replan_new(&f, options);
     else if (status == WEIR_OK && won->answers)
-        status =
-            weir_reasons_keep(g, won->answers, &won->answer, &won->tensor_of, won->old.storages);
+        status = weir_reasons_keep(g, won->answers, &won->widest, &won->answer, &won->tensor_of,
+                                   won->old.storages);
     weir_budget_context_free(&f);
     weir_budget_context_free(&all);
     weir_mem_trim();                        /* returns the memory of the search to the system */

@@ -47,6 +47,7 @@ void weir_budget_context_free(weir_budget_context *f)
     weir_revert_record_free(&f->old);
     weir_mem_problem_free(&f->problem);
     weir_mem_problem_free(&f->timed);
+    weir_mem_problem_free(&f->widest);
     weir_cache_close(&f->cache);
     weir_mem_free(f->tensor_of);
     weir_mem_free(f->decisions);

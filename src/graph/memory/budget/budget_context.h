@@ -11,6 +11,7 @@ typedef struct weir_budget_context {
     uint32_t           passes;
     weir_mem_problem   problem; /* with estimated times */
     weir_mem_problem   timed;   /* with measured times; empty unless requested */
+    weir_mem_problem   widest;  /* as in weir_reasons */
     uint32_t          *tensor_of;
     weir_cache         cache;
     weir_revert_record old;             /* the nodes before a schedule was applied */

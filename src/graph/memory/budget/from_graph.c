@@ -206,6 +206,46 @@ weir_status weir_mem_problem_from_graph(const weir_graph *g, const double *secon
     return status;
 }
 
+size_t weir_mem_problem_resident_bytes(const weir_mem_problem *p)
+{
+    size_t bytes = 0;
+
+    for (uint32_t k = 0; k < p->tensors.n; k++)
+        if (weir_mem_tensor_is_resident(p, k))
+            bytes += p->tensors.at[k].bytes;
+    return bytes;
+}
+
+/* On the CPU, the threads of the spill store take time from those that compute. */
+void weir_mem_problem_set_rates(weir_mem_problem *p, weir_device *d)
+{
+    const weir_rates rates = d->ops->rates(d);
+
+    p->link_out = rates.link_out;
+    p->link_in = rates.link_in;
+    p->copy_latency = rates.copy;
+    p->copy_interference = d->ops->host ? 1.0 / weir_threads_count(d->threads) : 0;
+}
+
+weir_status weir_mem_problem_widen(const weir_graph *g, const double *seconds, bool inplace,
+                                   size_t whole, const weir_mem_problem *p,
+                                   weir_mem_problem *widest)
+{
+    uint32_t *tensor_of;
+
+    *widest = (weir_mem_problem){0};
+    if (!g->dev->ops->spill_slots)
+        return WEIR_OK;
+    WEIR_TRY(weir_mem_problem_from_graph(g, seconds, inplace, weir_least_movable(whole), widest,
+                                         &tensor_of));
+    weir_mem_free(tensor_of);
+    widest->link_out = p->link_out;
+    widest->link_in = p->link_in;
+    widest->copy_latency = p->copy_latency;
+    widest->copy_interference = p->copy_interference;
+    return WEIR_OK;
+}
+
 /* ---- what a plan was made from ---- */
 
 static void reasons_destroy(weir_ref *self)
@@ -214,6 +254,7 @@ static void reasons_destroy(weir_ref *self)
 
     weir_schedule_free(&r->s);
     weir_mem_problem_free(&r->p);
+    weir_mem_problem_free(&r->widest);
     weir_mem_free(r->tensor_of);
     weir_mem_free(r);
 }
@@ -227,21 +268,22 @@ weir_reasons *weir_reasons_new(void)
     return r;
 }
 
-weir_status weir_reasons_keep(weir_graph *g, weir_mem_problem *p, weir_schedule *s,
-                              uint32_t **tensor_of, uint32_t storages)
+weir_status weir_reasons_keep(weir_graph *g, weir_mem_problem *p, weir_mem_problem *widest,
+                              weir_schedule *s, uint32_t **tensor_of, uint32_t storages)
 {
     weir_reasons *const r = weir_reasons_new();
 
     if (!r)
         return WEIR_ERR_NOMEM;
     r->p = *p;
+    r->widest = *widest;
     r->s = *s;
     r->s.p = &r->p;
     r->tensor_of = *tensor_of;
     r->storages = storages;
     weir_vec_free(&r->s.scratch);
     weir_vec_free(&r->s.clock);
-    *p = (weir_mem_problem){0};
+    *p = *widest = (weir_mem_problem){0};
     *s = (weir_schedule){0};
     *tensor_of = NULL;
     weir_ref_drop(g->plan->reasons);

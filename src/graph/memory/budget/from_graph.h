@@ -19,6 +19,9 @@ weir_status weir_graph_time(const weir_graph *g, size_t limit, double **seconds)
 weir_status weir_mem_problem_from_graph(const weir_graph *g, const double *seconds, bool inplace,
                                         size_t movable, weir_mem_problem *p, uint32_t **tensor_of);
 
+/* Returns the bytes of the problem's resident tensors, which are parameters and states. */
+size_t weir_mem_problem_resident_bytes(const weir_mem_problem *p);
+
 /* weir_graph_apply replaces the graph's nodes by the events of a schedule; a repeated op becomes a
  * copy of its node with new storages. *old keeps the previous nodes for weir_graph_revert, which
  * restores them. After a failure the graph is unchanged. */
@@ -44,6 +47,9 @@ typedef struct weir_reasons {
     weir_ref         ref;
     weir_mem_problem p;
     weir_schedule    s;
+    /* the same step where parameters and states may be offloaded, for bounds that hold for all
+     * plans; empty: p allows that already, or the device cannot */
+    weir_mem_problem widest;
     uint32_t        *tensor_of; /* [storages] of the graph before the schedule was applied */
     uint32_t         storages;
 } weir_reasons;
@@ -51,9 +57,27 @@ typedef struct weir_reasons {
 /* Returns an empty record with one reference; NULL if memory runs out. */
 weir_reasons *weir_reasons_new(void);
 
-/* Moves *p, *s and *tensor_of into the graph's plan and leaves the arguments empty. Returns
- * WEIR_OK, or ERR_NOMEM with nothing moved. */
-weir_status weir_reasons_keep(weir_graph *g, weir_mem_problem *p, weir_schedule *s,
-                              uint32_t **tensor_of, uint32_t storages);
+/* Moves *p, *widest, *s and *tensor_of into the graph's plan and leaves the arguments empty.
+ * Returns WEIR_OK, or ERR_NOMEM with nothing moved. */
+weir_status weir_reasons_keep(weir_graph *g, weir_mem_problem *p, weir_mem_problem *widest,
+                              weir_schedule *s, uint32_t **tensor_of, uint32_t storages);
+
+/* Sets the speeds of copies of *p from the device's rates. */
+void weir_mem_problem_set_rates(weir_mem_problem *p, weir_device *d);
+
+/* States the graph as weir_mem_problem_from_graph does, with all parameters and states that a plan
+ * may offload as resident tensors and the speeds of copies and compression of `p`, a problem of the
+ * same graph. `whole`: bytes of the step without a budget. *widest stays empty if the device cannot
+ * offload. Returns as that function does. */
+weir_status weir_mem_problem_widen(const weir_graph *g, const double *seconds, bool inplace,
+                                   size_t whole, const weir_mem_problem *p,
+                                   weir_mem_problem *widest);
+
+/* Returns the bytes from which on plans for a step of `whole` bytes offload a parameter or state;
+ * copies of smaller ones would save too little. */
+static inline size_t weir_least_movable(size_t whole)
+{
+    return whole / 1024 + 1;
+}
 
 #endif

@@ -53,7 +53,7 @@ static weir_status rebuild(weir_graph *g, uint32_t passes, weir_revert_record *o
 
 weir_status weir_region_apply(weir_graph *g, uint32_t passes)
 {
-    weir_mem_problem   p;
+    weir_mem_problem   p, widest = {0};
     weir_revert_record old = {0};
     uint32_t          *tensor_of;
 
@@ -63,6 +63,10 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
                                          &tensor_of));
     weir_policy_job job = {.p = &p, .limit = SIZE_MAX, .variant = "manual"};
     weir_status     status = weir_policy_checkpoint(&job);
+    weir_mem_problem_set_rates(&p, g->dev);
+    if (status == WEIR_OK)
+        status = weir_mem_problem_widen(g, NULL, passes >> WEIR_PASS_INPLACE & 1,
+                                        weir_plan_resident(g) + g->plan->arena, &p, &widest);
     if (status == WEIR_OK && job.s.events.n > p.ops.n) {
         bool stays = true;
         status = weir_graph_apply(g, &job.s, tensor_of, &old);
@@ -71,11 +75,12 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
         if (status == WEIR_OK && stays)
             g->plan->extra_seconds = job.s.recomputed;
         if (status == WEIR_OK && stays)
-            status = weir_reasons_keep(g, &p, &job.s, &tensor_of, old.storages);
+            status = weir_reasons_keep(g, &p, &widest, &job.s, &tensor_of, old.storages);
     }
     weir_revert_record_free(&old);
     weir_schedule_free(&job.s);
     weir_mem_problem_free(&p);
+    weir_mem_problem_free(&widest);
     weir_mem_free(tensor_of);
     return status;
 }

@@ -33,6 +33,8 @@ weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *opt
         return WEIR_ERR_NOMEM;
     }
     replan->f = *f;
+    replan->f.answers = f->answers == &f->timed ? &replan->f.timed : &replan->f.problem;
+    replan->f.answer.p = replan->f.answers;
     replan->steps = options->profile_steps;
     f->g->replan = replan;
     *f = (weir_budget_context){0};
@@ -101,29 +103,60 @@ static double median(const weir_sample *s, uint32_t n, const weir_kernel *kernel
     return hi > lo ? s[(lo + hi - 1) / 2].seconds : -1;
 }
 
-/* Sets the times of the problem's ops, which correspond to the graph's nodes now. */
-static weir_status set_times(weir_replan *replan, const weir_sample *s, uint32_t n)
+/* What a problem takes from measurements. */
+typedef struct weir_measured {
+    double *seconds; /* [ops] */
+    double  link_out, link_in;
+} weir_measured;
+
+/* Measures what the problem's ops take, which correspond to the graph's nodes now, and the link.
+ * The caller owns m->seconds. */
+static weir_status measure(const weir_replan *replan, const weir_sample *s, uint32_t n,
+                           weir_measured *m)
 {
     weir_layout             in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
     const weir_graph       *g = replan->f.g;
-    weir_mem_problem *const p = &replan->f.problem;
+    const weir_mem_problem *p = &replan->f.problem;
     const weir_kernel      *kernel;
 
-    p->time = 0;
+    *m = (weir_measured){weir_mem_alloc((p->ops.n + 1u) * sizeof *m->seconds), p->link_out,
+                         p->link_in};
+    if (!m->seconds)
+        return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < p->ops.n; i++) {
         const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
         WEIR_TRY(weir_kernel_of(g->dev, &call, &kernel));
         const double seconds = median(s, n, kernel);
-        if (seconds >= 0)
-            p->ops.at[i].time = seconds;
-        p->time += p->ops.at[i].time;
+        m->seconds[i] = seconds >= 0 ? seconds : p->ops.at[i].time;
     }
     double to, from;            /* a spill file that cannot be timed keeps its estimate */
     if (weir_device_spill_speed(g->dev, &to, &from) == WEIR_OK) {
-        p->link_out = to;
-        p->link_in = from;
+        m->link_out = to;
+        m->link_in = from;
     }
     return WEIR_OK;
+}
+
+/* Exchanges the times of the problem and of its widest form for those of `m`. */
+static void exchange_times(weir_budget_context *f, weir_measured *m)
+{
+    weir_mem_problem *const p = &f->problem, *const widest = &f->widest;
+    const weir_measured     old = {NULL, p->link_out, p->link_in};
+
+    p->time = 0;
+    for (uint32_t i = 0; i < p->ops.n; i++) {
+        const double seconds = p->ops.at[i].time;
+        p->ops.at[i].time = m->seconds[i];
+        p->time += m->seconds[i];
+        m->seconds[i] = seconds;
+        if (i < widest->ops.n)
+            widest->ops.at[i].time = p->ops.at[i].time;
+    }
+    widest->time = p->time;
+    p->link_out = widest->link_out = m->link_out;
+    p->link_in = widest->link_in = m->link_in;
+    m->link_out = old.link_out;
+    m->link_in = old.link_in;
 }
 
 /* ---- replanning ---- */
@@ -169,6 +202,11 @@ static weir_status replan_graph(weir_replan *replan, bool *fits)
     if (status == WEIR_OK && best && memcmp(best->decisions, f->decisions, intervals) != 0)
         status = weir_frontier_fit(&l, &a);
     *fits = status == WEIR_OK && a.fits;
+    if (*fits) {
+        f->answer = a.s;
+        f->answers = &f->problem;
+        a.s = (weir_schedule){0};
+    }
     weir_frontier_free(&l);
     weir_fit_free(&a);
     return status;
@@ -177,29 +215,44 @@ static weir_status replan_graph(weir_replan *replan, bool *fits)
 /* Exchanges the running plan for the new one; on failure restores it. */
 static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t n)
 {
+    weir_measured         m = {0};
     weir_budget_context *const    f = &replan->f;
     weir_graph *const     g = f->g;
     const weir_revert_record running = {.nodes = g->nodes.at, .n = g->nodes.n, .cap = g->nodes.cap};
     weir_plan *const      plan = g->plan;
+    weir_schedule         answer = f->answer;
+    weir_mem_problem *const answers = f->answers;
     bool                  fits = false;
 
     WEIR_TRY(cover_storages(f));
+    f->answer = (weir_schedule){0};
     g->nodes.at = f->old.nodes;
     g->nodes.n = f->old.n;
     g->nodes.cap = f->old.cap;
     f->old = (weir_revert_record){0};
     g->plan = NULL;
-    weir_status status = set_times(replan, s, n);
-    if (status == WEIR_OK)
+    weir_status status = measure(replan, s, n, &m);
+    const bool  measured = status == WEIR_OK;
+    if (measured) {
+        exchange_times(f, &m);
         status = replan_graph(replan, &fits);
+    }
     if (fits && weir_plan_settle(g) == WEIR_OK) {
         weir_revert_record gone = running;
         weir_applied_nodes_free(running.nodes, running.n);
         weir_revert_record_free(&gone);
         weir_plan_free(plan);
         g->replanned++;
+        weir_mem_free(m.seconds);
+        weir_schedule_free(&answer);
         return WEIR_OK;
     }
+    if (measured)
+        exchange_times(f, &m);
+    weir_mem_free(m.seconds);
+    weir_schedule_free(&f->answer);
+    f->answer = answer;
+    f->answers = answers;
     weir_graph_revert(g, &f->old);            /* for example, the spill file is full */
     weir_plan_free(g->plan);
     g->plan = plan;
@@ -223,6 +276,8 @@ void weir_replan_step(weir_graph *g)
         if (s && fabs(sum - plan->seconds) > TOLERANCE * plan->seconds)
             (void)exchange(replan, s, plan->n);
         weir_mem_free(s);
+        (void)weir_reasons_keep(g, replan->f.answers, &replan->f.widest, &replan->f.answer,
+                                &replan->f.tensor_of, replan->f.old.storages);
         weir_replan_free(g);
     }
     if (g->plan == plan && (!g->replan || plan->profiled == 1)) {

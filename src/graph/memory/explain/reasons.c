@@ -9,6 +9,7 @@
 #include "graph/memory/explain/explain.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
+#include "graph/memory/budget/replan.h"
 #include "graph/ir/format.h"
 #include "graph/plan/plan.h"
 
@@ -42,10 +43,12 @@ static weir_kind kind_of(const void *ctx, uint32_t tensor)
     return n->g->storages.at[n->storage[tensor]].kind;
 }
 
-/* Maps ops to instructions: those that are not copies are the schedule's runs, in order. */
+/* Maps ops to instructions. The schedule's runs are the instructions in order, without copies
+ * unless these are ops of the problem themselves. */
 static void fill(weir_names *n, const weir_reasons *r)
 {
-    uint32_t i = 0;
+    const bool copies = r->p.ops.n == n->g->nodes.n;
+    uint32_t   i = 0;
 
     for (uint32_t k = 0; k < r->storages; k++)
         if (r->tensor_of[k] != WEIR_NO_TENSOR)
@@ -54,7 +57,7 @@ static void fill(weir_names *n, const weir_reasons *r)
         const weir_event v = r->s.events.at[e];
         if (v.kind != WEIR_EVENT_RUN)
             continue;
-        while (weir_spill_attr_of(n->g->nodes.at[i].op, n->g->nodes.at[i].attr))
+        while (!copies && weir_spill_attr_of(n->g->nodes.at[i].op, n->g->nodes.at[i].attr))
             i++;
         if (!v.recomputed)
             n->instr[v.what] = i;
@@ -78,12 +81,27 @@ static size_t movable_bytes(const weir_graph *g, const weir_reasons *r)
 
 /* ---- the text ---- */
 
+/* Sets what no plan of any policy does better: its bytes, and its extra time within the budget.
+ * `resident`: bytes that are on the device between steps. */
+static weir_status find_bounds(const weir_graph *g, const weir_reasons *r, size_t resident,
+                               weir_naming *n)
+{
+    const bool              wider = r->widest.ops.n > 0;
+    const weir_mem_problem *p = wider ? &r->widest : &r->p;
+    const size_t            base = wider ? resident - weir_mem_problem_resident_bytes(p) : n->base;
+    const weir_levers       levers = weir_levers_of(p);
+    weir_bound              b;
+
+    WEIR_TRY(weir_bound_quick(p, g->budget > base ? g->budget - base : SIZE_MAX, &levers, &b));
+    n->floor = base + b.feasible_bytes;
+    n->least = b.extra_seconds;
+    return WEIR_OK;
+}
+
 static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_string *s)
 {
-    const size_t      resident = weir_plan_resident(g), base = resident - movable_bytes(g, r);
-    const weir_levers levers = weir_levers_of(&r->p);
-    weir_names        n = {.g = g};
-    weir_bound        b;
+    const size_t resident = weir_plan_resident(g), base = resident - movable_bytes(g, r);
+    weir_names   n = {.g = g};
     weir_naming       naming = {.title = "the step",
                                 .base = base,
                                 .budget = g->budget,
@@ -95,9 +113,7 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
                                 .number = number_of,
                                 .kind = kind_of};
 
-    WEIR_TRY(weir_bound_quick(&r->p, g->budget > base ? g->budget - base : SIZE_MAX, &levers, &b));
-    naming.floor = base + b.feasible_bytes;
-    naming.least = b.extra_seconds;
+    WEIR_TRY(find_bounds(g, r, resident, &naming));
     n.storage = weir_mem_zalloc(r->p.tensors.n + 1u, sizeof *n.storage);
     n.instr = weir_mem_zalloc(r->p.ops.n + 1u, sizeof *n.instr);
     const bool ok = n.storage && n.instr;
@@ -118,9 +134,22 @@ static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
     WEIR_TRY(weir_mem_problem_from_graph(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1,
                                          SIZE_MAX, &r->p, &r->tensor_of));
     r->storages = g->storages.n;
+    weir_mem_problem_set_rates(&r->p, g->dev);
+    WEIR_TRY(weir_mem_problem_widen(g, NULL, g->plan->passes >> WEIR_PASS_INPLACE & 1,
+                                    weir_plan_resident(g) + g->plan->arena, &r->p, &r->widest));
     const weir_status status = weir_policy_recycle(&job);
     r->s = job.s;
     return status;
+}
+
+/* Explains a graph that will be planned again: its replan record has the reasons. */
+static void explain_measured(const weir_graph *g, weir_string *s)
+{
+    const weir_budget_context *f = &g->replan->f;
+    const weir_reasons         r = {.p = *f->answers, .s = f->answer, .widest = f->widest,
+                                    .tensor_of = f->tensor_of, .storages = f->old.storages};
+
+    s->failed |= explain(g, &r, s) != WEIR_OK;
 }
 
 void weir_format_explain(const weir_graph *g, weir_string *s)
@@ -128,6 +157,10 @@ void weir_format_explain(const weir_graph *g, weir_string *s)
     weir_reasons *made = NULL;
     weir_status   status = WEIR_OK;
 
+    if (g->replan) {
+        explain_measured(g, s);
+        return;
+    }
     if (!g->plan->reasons) {
         made = weir_reasons_new();
         status = made ? as_it_is(g, made) : WEIR_ERR_NOMEM;
