@@ -145,7 +145,7 @@ void weir_format_plan(const weir_graph *g, weir_string *s)
         line(s, g, i, true);
         weir_string_add(s, "  [%s", ins->kernel->impl);
         if (g->nodes.at[i].recomputed)
-            weir_string_add(s, ", again");
+            weir_string_add(s, ", recomputed");
         if (g->plan->events)
             weir_string_add(s, ", stream %d", ins->stream);
         if (ins->kernel->work > 0)

@@ -131,7 +131,7 @@ static void draw_recomputed(weir_chart *c, const weir_graph *g)
         if (!g->nodes.at[i].recomputed)
             continue;
         weir_svg_bar(c, 0, i, i + 1.0, WEIR_RECOMPUTE_COLOUR);
-        weir_string_add(c->s, "><title>again: %u ", i);
+        weir_string_add(c->s, "><title>recomputed: %u ", i);
         weir_format_op(c->s, &g->plan->instr[i].call, "+");
         weir_string_add(c->s, "</title></path>\n");
     }
@@ -235,7 +235,7 @@ static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timel
     for (uint32_t i = 0; i < g->plan->n; i++)
         recomputed = recomputed || g->nodes.at[i].recomputed;
     if (recomputed)
-        weir_svg_legend(c, WEIR_RECOMPUTE_COLOUR, "run again");
+        weir_svg_legend(c, WEIR_RECOMPUTE_COLOUR, "recomputation");
     if (has_copies(g)) {
         weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
         weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");
@@ -377,7 +377,7 @@ void weir_format_addresses(const weir_graph *g, weir_string *s)
     for (uint32_t i = 0; i < p->items.n; i++)
         n_items += p->items.at[i].bytes > 0;
     weir_chart c = weir_svg_begin(s, p->n, (double)p->arena, 0, "Address map of the arena");
-    weir_svg_subtitle(&c, "%u pieces over %u instructions; placed by: %s", n_items, p->n,
+    weir_svg_subtitle(&c, "%u allocations over %u instructions; placed by: %s", n_items, p->n,
                       p->strategy);
     weir_svg_axes(&c, "instruction", "offset");
     for (uint32_t i = 0; i < p->items.n; i++)

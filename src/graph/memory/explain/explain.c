@@ -23,8 +23,8 @@ typedef enum weir_fate {
     FATES
 } weir_fate;
 
-static const char *const fate_name[FATES] = {"on the host", "swapped", "recomputed", "packed",
-                                             "masked", "in place", "kept"};
+static const char *const fate_name[FATES] = {"on the host", "offloaded", "recomputed",
+                                             "compressed", "masked", "in place", "kept"};
 
 typedef struct weir_row {
     uint32_t tensor, runs, outs, ins;
@@ -399,16 +399,16 @@ static void add_event(const weir_table *t, uint32_t e)
     static const char *const kind[] = {[WEIR_EVENT_RUN] = "",
                                        [WEIR_EVENT_OFFLOAD] = "the copy to the host before ",
                                        [WEIR_EVENT_PREFETCH] = "the copy to the device before ",
-                                       [WEIR_EVENT_COMPRESS] = "the packing before ",
+                                       [WEIR_EVENT_COMPRESS] = "the compression before ",
                                        [WEIR_EVENT_MASK] = "the masking before ",
-                                       [WEIR_EVENT_DECOMPRESS] = "the unpacking before "};
+                                       [WEIR_EVENT_DECOMPRESS] = "the decompression before "};
     const weir_event         v = t->s->events.at[e];
     const uint32_t op = v.kind == WEIR_EVENT_RUN ? v.what : weir_schedule_first_run(t->s, e);
 
     weir_string_add(t->text, "%soperation %lld ", kind[v.kind], t->n->number(t->n->ctx, op));
     t->n->op(t->n->ctx, op, t->text);
     weir_string_add(t->text, " (%s%s)", weir_phase_name[t->s->p->ops.at[op].phase],
-                    v.recomputed ? ", run again" : "");
+                    v.recomputed ? ", recomputed" : "");
 }
 
 static void add_head(const weir_table *t)

@@ -39,7 +39,7 @@ static double *row(const weir_drawing *d, int layer)
 
 static const char *layer_name(int layer)
 {
-    static const char *const own[] = {"always there", "packed", "copied back", "recomputed"};
+    static const char *const own[] = {"always there", "compressed", "copied back", "recomputed"};
     return layer < WEIR_KIND_COUNT ? weir_kind_name[layer] : own[layer - ALWAYS];
 }
 
@@ -219,7 +219,7 @@ static void draw_compute(weir_chart *c, const weir_drawing *d)
         weir_svg_bar(c, 0, d->moment[e].begin / d->unit, d->moment[last].end / d->unit,
                  v.recomputed ? WEIR_RECOMPUTE_COLOUR : weir_phase_colour[phase]);
         if (v.recomputed) {
-            weir_string_add(c->s, "><title>again: %lld ", d->n->number(d->n->ctx, v.what));
+            weir_string_add(c->s, "><title>recomputed: %lld ", d->n->number(d->n->ctx, v.what));
             add_name(c, d, v.what, true);
             weir_string_add(c->s, ", %.4g ms</title></path>\n",
                             s->p->ops.at[v.what].time * 1e3);
@@ -264,7 +264,7 @@ static void add_legend(weir_chart *c, const weir_drawing *d)
     for (int k = 0; k < WEIR_PHASE_COUNT; k++)
         weir_svg_legend(c, weir_phase_colour[k], weir_phase_name[k]);
     if (d->s->recomputed > 0)
-        weir_svg_legend(c, WEIR_RECOMPUTE_COLOUR, "run again");
+        weir_svg_legend(c, WEIR_RECOMPUTE_COLOUR, "recomputation");
     if (d->s->copies) {
         weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
         weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");

@@ -120,7 +120,7 @@ static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const 
         weir_svg_text(chart->s, l->policy);
         snprintf(bytes, sizeof bytes, "%.4g MB", (double)p->budget_bytes / 1e6);
         weir_string_add(chart->s,
-                        ": %s, %.1f %%: %.2f %% more time, %zu run again</title>"
+                        ": %s, %.1f %%: %.2f %% more time, %zu recomputed</title>"
                         "</circle>\n",
                         bytes, share_of(c, p->budget_bytes), weir_sweep_extra(p), p->recomputed);
     }
@@ -150,7 +150,7 @@ static void picture(const weir_sweep *c, weir_string *s)
                       "them always there%s", c->whole.operations,
                       c->whole.operations == 1 ? "" : "s", c->whole.step_ms,
                       (double)c->whole.whole_bytes / 1e6, (double)c->whole.resident_bytes / 1e6,
-                      c->link_out > 0 ? "; with swapping" : "");
+                      c->link_out > 0 ? "; with offloading" : "");
     weir_string_add(s, "<clipPath id=\"plot\"><path d=\"M%g %gh%gv%gh%gZ\"/></clipPath>\n",
                     WEIR_SVG_X - 9, WEIR_SVG_Y, WEIR_SVG_W + 18, WEIR_SVG_H + 9, -WEIR_SVG_W - 18);
     draw_floor(&chart, share_of(c, c->whole.floor_bytes));

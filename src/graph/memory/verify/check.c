@@ -34,7 +34,7 @@ typedef struct weir_check_state {
     weir_check_result       found;
 } weir_check_state;
 
-static const char *const form_name[WEIR_FORM_COUNT] = {"", "", ", packed,", "'s mask"};
+static const char *const form_name[WEIR_FORM_COUNT] = {"", "", ", compressed,", "'s mask"};
 
 static long long tensor_name(const weir_check_state *j, uint32_t tensor)
 {
@@ -297,7 +297,7 @@ static weir_status check_compression(weir_check_state *j, const weir_mem_step *x
 
     if (j->p->pack_bandwidth <= 0 ||
         (x->kind != WEIR_EVENT_MASK && j->p->tensors.at[x->what].packed == 0))
-        return wrong(j, "tensor %lld has no packed form", tensor_name(j, x->what));
+        return wrong(j, "tensor %lld has no compressed form", tensor_name(j, x->what));
     WEIR_TRY(require(j, c->device, x, form, "on the device"));
     WEIR_TRY(require(j, !c->stale, x, form, "up to date"));
     return make_form(j, x);

@@ -144,7 +144,7 @@ CASE(tables_of_described_steps)
               (how.link_out > 0 || live == s.live_bytes));
         CHECK((count(text, "recomputed") > 0) == (s.recomputed > 0));
         CHECK((count(text, " out by ") > 0) == (s.out_bytes > 0));
-        CHECK(count(svg, "<title>again: ") == s.recomputed && count(svg, "</svg>") == 1);
+        CHECK(count(svg, "<title>recomputed: ") == s.recomputed && count(svg, "</svg>") == 1);
         CHECK((count(svg, "budget ") > 0) == (how.budget != NULL));
         weir_text_free(plan);
         weir_text_free(text);
@@ -230,7 +230,7 @@ CASE(recorded_steps_are_explained)
 {
     static const struct { const char *budget, *policy, *says; } ways[] = {
         {NULL, NULL, "kept"}, {"150%", NULL, "kept"}, {"85%", "auto:recompute", "recomputed once"},
-        {"85%", "auto:swap", "swapped, out by"}, {"55%", NULL, "on the host; swapped, out by"}};
+        {"85%", "auto:swap", "offloaded, out by"}, {"55%", NULL, "on the host; offloaded, out by"}};
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const weir_step_options how = {
@@ -247,7 +247,7 @@ CASE(recorded_steps_are_explained)
             CHECK(read_table(text, &sum, &live) > 20 && sum == live);
             CHECK(live <= s.planned_peak_bytes && floor_of(text) <= s.planned_peak_bytes);
             CHECK_TEXT(text, ways[i].says);
-            CHECK(count(svg, "<title>again: ") == s.recomputed);
+            CHECK(count(svg, "<title>recomputed: ") == s.recomputed);
             CHECK((count(svg, ", ticket ") > 0) == (i >= 3));
         }
         weir_text_free(text);

@@ -192,7 +192,7 @@ static const char *break_rule(weir_mem_plan *a, int rule)
     case 17: insert(a, IN_X, at[IN_X]); return "action 19: tensor 9 is already there";
     case 18: insert(a, UNPACK_M, at[UNPACK_M]); return "action 13: tensor 2 is already there";
     case 19: insert(a, FREE_M, at[FREE_M]); return "action 10: tensor 2 is not on the device";
-    case 20: at[PACK_M].what = D; return "tensor 3 has no packed form";
+    case 20: at[PACK_M].what = D; return "tensor 3 has no compressed form";
     case 21: insert(a, MUL, a_run(a, 0, 496, 368, WEIR_NO_TENSOR));
         return "operation 0 reads tensor 9, which is not in memory";
     case 22: insert(a, OUT_X, at[CONV]);
@@ -202,8 +202,8 @@ static const char *break_rule(weir_mem_plan *a, int rule)
     case 25:
         at[OUT_W] = (weir_mem_step){.kind = WEIR_EVENT_FREE_HOST, .what = W};
         return "not on the host";
-    case 26: at[UNPACK_M].what = R; return "tensor 1 has no packed form";
-    case 27: take_out(a, PACK_M); return "tensor 2, packed, is not on the device";
+    case 26: at[UNPACK_M].what = R; return "tensor 1 has no compressed form";
+    case 27: take_out(a, PACK_M); return "tensor 2, compressed, is not on the device";
     case 28: slot[at[RELU].slots].over = WEIR_NO_TENSOR; return "tensor 0 at 112";
     case 29: a->offloaded[X] = 1; take_out(a, FREE_R); return "reads tensor 9, which is not";
     case 30: a->start[STAT] = 28; return "bytes 28 to 44 belong to tensor 10 at 0";
