@@ -116,6 +116,11 @@ int main(int argc, char **argv)
         else
             failed++;
     }
+    if (!list && number == 0 && filter[0] != '^') {
+        fprintf(stderr, "%s: no case has '%s' in its name (--list prints the names)\n", argv[0],
+                filter);
+        return 1;
+    }
     if (!list)
         printf("%s: %d passed, %d failed\n", slash ? slash + 1 : argv[0], passed, failed);
     return failed > 0;
