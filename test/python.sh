@@ -10,8 +10,12 @@ build=$(CDPATH='' cd -- "${1:-$root/build}" && pwd -P) || exit 1
 . "$root/test/check.sh"
 
 python=$(sed -n 's/^WEIR_PYTHON_EXECUTABLE:INTERNAL=//p' "$build/CMakeCache.txt")
-if [ -z "$python" ] || ! "$python" -c 'import numpy, pytest' 2>/dev/null; then
-    echo "python: left out, SWIG or a Python with headers, NumPy and pytest is missing"
+missing=
+[ -n "$python" ] || missing="the build has no Python module (its summary says why)"
+[ -n "$missing" ] || "$python" -c 'import numpy, pytest' 2>/dev/null ||
+    missing="$python has no NumPy or no pytest (cmake -DPython_EXECUTABLE=... names another)"
+if [ -n "$missing" ]; then
+    echo "python: left out, $missing"
     echo "python: 0 passed, 0 failed"
     exit 0
 fi
