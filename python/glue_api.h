@@ -42,7 +42,7 @@ static PyObject *weir_py_wrap(weir_tensor *t)
     return SWIG_NewPointerObj(weir_retain(t), SWIGTYPE_p_weir_tensor, SWIG_POINTER_OWN);
 }
 
-/* A list of references to n tensors, whose scope is then cleared. */
+/* Returns a list that holds references to n tensors; then clears the scope that they are in. */
 static PyObject *weir_py_list(weir_device *d, Py_ssize_t n, weir_tensor *const *t)
 {
     PyObject *const list = PyList_New(n);

@@ -39,10 +39,11 @@ def _checked(ys):
     """The results of a function as a tuple."""
     ys = tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
     if not 1 <= len(ys) <= MOST:
-        raise ValueError(f"checkpoint: the function gave {len(ys)} results, may give 1 to {MOST}")
+        raise ValueError(f"checkpoint: the function returned {len(ys)} results, "
+                         f"but must return 1 to {MOST}")
     for y in ys:
         if not isinstance(y, Tensor):
-            raise TypeError(f"checkpoint: the function must give Tensors, it gave {type(y)}")
+            raise TypeError(f"checkpoint: the function must return Tensors, not {type(y)}")
     return ys
 
 
@@ -97,7 +98,7 @@ def checkpoint(function=None, *tensors):
     if function is None and not tensors:
         return _region()
     if not callable(function):
-        raise TypeError("checkpoint: its first argument is a function: weir.checkpoint(f, x)")
+        raise TypeError("checkpoint: the first argument must be a function: weir.checkpoint(f, x)")
     if not tensors:
         raise ValueError("checkpoint: the function needs at least one Tensor as input")
     if not taping():

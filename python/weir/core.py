@@ -368,7 +368,7 @@ def set_default_device(device):
     """None: the CPU."""
     global _default
     if device is not None and not isinstance(device, Device):
-        raise TypeError(f"{device!r} is no device")
+        raise TypeError(f"{device!r} is not a device")
     _default = device
 
 

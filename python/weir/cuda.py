@@ -44,7 +44,7 @@ def why():
 def gpu(number):
     """The device of a card: always the same one, reset at each call."""
     if not isinstance(number, int) or isinstance(number, bool):
-        raise TypeError(f"a card has a number, not {number!r}")
+        raise TypeError(f"the number of a card must be an integer, not {number!r}")
     if not count():
         raise DeviceError(f"there is no CUDA device: {why()}")
     device = _open.get(number)

@@ -52,7 +52,7 @@ def _tensors(tensors):
     """(name, Tensor) of a dict whose values are Tensors or what interop.array takes."""
     for name, t in tensors.items():
         if not isinstance(name, str):
-            raise TypeError(f"names are strings, not {name!r}")
+            raise TypeError(f"names must be strings, not {name!r}")
         yield name, t if isinstance(t, Tensor) else interop.array(t)
 
 
@@ -72,7 +72,7 @@ def save_safetensors(path, tensors, metadata=None):
     header, at = {}, 0
     if metadata:
         if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
-            raise TypeError("metadata: names and values are strings")
+            raise TypeError("metadata: names and values must be strings")
         header["__metadata__"] = dict(metadata)
     for name, t in items:
         if name == "__metadata__":
@@ -94,18 +94,18 @@ def save_safetensors(path, tensors, metadata=None):
 def _pairs(pairs):
     table = dict(pairs)
     if len(table) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("it contains a name twice")
     return table
 
 
 def _no_number(text):
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not valid JSON")
 
 
 def _header(path, view):
     """(dict of entries, where the elements begin) of a file's bytes."""
     if len(view) < 8:
-        raise FileError(f"{path}: {len(view)} bytes are no safetensors file")
+        raise FileError(f"{path}: {len(view)} bytes are too few for a safetensors file")
     size = int.from_bytes(view[:8], "little")
     if size > HEADER_LIMIT or size > len(view) - 8:
         raise FileError(f"{path}: a header of {size} bytes in a file of {len(view)}, at most "
@@ -116,7 +116,7 @@ def _header(path, view):
             raise ValueError("it does not begin with {")
         header = json.loads(text.decode(), object_pairs_hook=_pairs, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise FileError(f"{path}: the header is not as it should be: {error}") from None
+        raise FileError(f"{path}: malformed header: {error}") from None
     return header, 8 + size
 
 
@@ -127,7 +127,7 @@ def _whole(values):
 def _entry(path, name, entry):
     """(dtype, shape, begin, end), sizes and types checked."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise FileError(f"{path}: '{name}' must have dtype, shape and data_offsets and no more")
+        raise FileError(f"{path}: '{name}' must have exactly dtype, shape and data_offsets")
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in _SIZES:
         raise FileError(f"{path}: '{name}' has the unknown type {kind!r}")
@@ -221,7 +221,7 @@ def load_npz(path, device=None):
         with open(path, "rb") as f:         # NumPy may leave a damaged file open that it opened
             loaded = np.load(f, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
-                raise FileError(f"{path}: a single array, no .npz file")
+                raise FileError(f"{path} holds a single array and is not an .npz file")
             with loaded as archive:
                 return {name: interop.array(archive[name], device=device)
                         for name in archive.files}

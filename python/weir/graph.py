@@ -60,7 +60,7 @@ class Graph:
     def handle(self):
         """The core's graph."""
         if self._handle is None:
-            raise RuntimeError("the graph is not planned yet: it is at the end of its block")
+            raise RuntimeError("the graph is not planned before the end of its block")
         return self._handle
 
     @property
@@ -91,7 +91,7 @@ class Graph:
         with addresses), "explain" (what the budget did with each tensor), "cost", "dot", "json",
         "outline" (a step file), "timeline" or "addresses" (pictures, SVG)."""
         if kind not in KINDS:
-            raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+            raise ValueError(f"unknown kind {kind!r} (expected {', '.join(KINDS)})")
         return capi.weir_graph_text(self.handle, KINDS[kind])
 
     def json(self):
@@ -107,7 +107,7 @@ class Graph:
     def save_svg(self, path, kind="timeline"):
         """Writes a picture: 'timeline' (live bytes) or 'addresses' (lifetime x offset)."""
         if kind not in ("timeline", "addresses"):
-            raise ValueError(f"kind is timeline or addresses, not {kind!r}")
+            raise ValueError(f"unknown kind {kind!r} (expected timeline or addresses)")
         self.save(path, kind)
 
 

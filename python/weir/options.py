@@ -17,7 +17,7 @@ def options(kind, **fields):
 
 def _text(name, value):
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name} is a text or None, not {value!r}")
+        raise TypeError(f"{name} must be a string or None, not {value!r}")
     return value
 
 

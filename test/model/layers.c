@@ -1,5 +1,4 @@
-/* layers.c - layers: how parameters start, training and evaluation, mistakes, nothing left
- * behind. */
+/* layers.c - layers: initial parameters, training and evaluation, mistakes, no leaks. */
 #include "check.h"
 #include "core/mem.h"
 #include "weir.h"
@@ -53,7 +52,7 @@ CASE(linear_starts_uniform)
     weir_device_close(d);
 }
 
-/* Root of the mean square, and the mean, of a tensor that starts normal. */
+/* The root mean square and the mean of a tensor whose initial values are normal. */
 static void starts_normal(const weir_tensor *t, double stddev)
 {
     float        v[MOST];
@@ -197,7 +196,7 @@ CASE(embedding_of_a_type)
     weir_device_close(d);
 }
 
-/* The running mean moves in training and is used, unmoved, in evaluation. */
+/* The running mean changes in training only; evaluation uses it as it is. */
 CASE(batch_norm_trains_and_evaluates)
 {
     weir_device *d = open_cpu();

@@ -124,7 +124,7 @@ CASE(half_trains_like_f32)
     static const weir_scaler_options found = {0};
     static const struct {
         weir_dtype half;
-        double     tolerance;       /* of the loss, relative */
+        double     tolerance;       /* relative difference of the loss */
     } kinds[] = {{WEIR_BF16, 0.1}, {WEIR_F16, 0.03}};
 
     for (int adam = 0; adam < 2; adam++) {
@@ -271,7 +271,7 @@ CASE(the_scale_grows_after_an_interval)
     close_training(&t);
 }
 
-/* Scales that are powers of two change no bit of what does not overflow. */
+/* A scale that is a power of two changes no bit unless something overflows. */
 CASE(a_scale_changes_no_bit_of_f32)
 {
     static const weir_scaler_options some = {.scale = 1024};
@@ -461,7 +461,7 @@ static const network networks[] = {
     {lstm, {WEIR_I32, 2, {2, 6}}, 4}, {tree, {WEIR_I32, 2, {2, 4}}, 4},
 };
 
-/* The mean square of the logits of one step of training. */
+/* Returns the mean square of the logits of one training step. */
 static double square_of(const network *n, weir_dtype half)
 {
     static int32_t            tokens[64];

@@ -1,4 +1,4 @@
-/* recurrent.c - LSTM and GRU layers: parameters, and that both learn what needs a memory. */
+/* recurrent.c - LSTM and GRU layers: parameters, and that both learn a task that needs memory. */
 #include "check.h"
 #include "core/mem.h"
 #include "weir.h"
@@ -101,7 +101,7 @@ CASE(recurrent_learns)
     CHECK(learned(true, false) == gru);
 }
 
-/* Every allocation of a constructor fails once: no layer, no parameter stays behind. */
+/* Every allocation of a constructor fails once: no layer and no parameter is left over. */
 CASE(recurrent_out_of_memory)
 {
     weir_device *d = open_cpu();

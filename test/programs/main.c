@@ -17,7 +17,7 @@
 
 enum { SHARE = 20, SECONDS = 300, TRIES = 400 };
 
-/* What a run of a program under a mode came to. */
+/* The outcome of running a program under a mode. */
 enum { SAME = 0, DIFFERS = 2, REFERENCE = 3, MESSAGE = 16 };
 
 static bool loud;
@@ -53,7 +53,7 @@ static void set_kernels(const mode *m)
     setenv("WEIR_ISA", isa_name[m->isa], 1);
 }
 
-/* A setting whose library is not in this build becomes the own one. */
+/* A setting whose library is not in this build is replaced by Weir's own kernels. */
 static void settle(mode *m)
 {
     static int works[8];    /* 0: not tried, 1: yes, 2: no */
@@ -83,7 +83,7 @@ static void run(const program *p, const mode *m, trace *t)
     }
 }
 
-/* The budget with the graph off: where one call does not fit the next one is a tenth more. */
+/* The budget with the graph off; it grows by a tenth until every single call fits. */
 static void run_eager(const program *p, mode *m, const trace *reference, trace *t)
 {
     for (;; m->eager += 10) {
@@ -95,7 +95,7 @@ static void run_eager(const program *p, mode *m, const trace *reference, trace *
     }
 }
 
-/* What the mode comes to beside the reference; text says how it failed. */
+/* Compares the mode's run with the reference's; text says how it failed. */
 static int judge(const program *p, mode *m, const trace *reference, double tolerance, char *text,
                  size_t capacity, size_t *nodes)
 {
@@ -247,7 +247,7 @@ static bool still_fails(const program *p, void *ctx)
     return q->left-- > 0 && in_child(p, q->index) == q->code;
 }
 
-/* In a process that has run nothing yet. */
+/* Call in a process that has run nothing yet. */
 static void shrink_and_print(uint64_t seed, int index, size_t nodes)
 {
     static program p;
@@ -330,7 +330,7 @@ static void hear(tally *t, const char *line)
     }
 }
 
-/* Seeds from t->next on; after a crash those behind it are left for the next call. */
+/* Runs the seeds from t->next on; after a crash the remaining ones are left for the next call. */
 static void run_share(tally *t, uint64_t count)
 {
     int            ends[2];
@@ -364,7 +364,7 @@ static void run_share(tally *t, uint64_t count)
     }
 }
 
-/* Options are taken off the front; where COUNT stands. */
+/* Reads the options; returns the index of COUNT. */
 static int read_options(int argc, char **argv)
 {
     int at = 1;
@@ -378,7 +378,7 @@ static int read_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* Read when libgomp is loaded: threads that wait shall not spin where cores are few. */
+    /* libgomp reads it when it is loaded: waiting threads must not spin where cores are few. */
     if (!getenv("OMP_WAIT_POLICY")) {
         setenv("OMP_WAIT_POLICY", "passive", 1);
         execv("/proc/self/exe", argv);

@@ -160,7 +160,7 @@ static bool results_fit(maker *m, op *o, const op_def *def)
     return true;
 }
 
-/* After an update what was computed from parameters is of the past. */
+/* After an update, values computed from the old parameters are no longer read. */
 static void retire(maker *m)
 {
     for (int v = 0; v < m->to->nvalue; v++)
@@ -235,7 +235,7 @@ static bool loud(const char *name)
     return false;
 }
 
-/* One more operation, as likely as its weight says. */
+/* Adds an operation, drawn in proportion to the weights. */
 static bool draw_op(maker *m)
 {
     for (int tries = 0; tries < MOST_TRIES; tries++) {

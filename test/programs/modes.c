@@ -72,7 +72,7 @@ static void draw_machine(mode *m, dice *r)
     m->threads = threads[dice_int(r, 0, COUNT(threads) - 1)];
 }
 
-/* Appends the name of pass i, counted round and round. */
+/* Appends the name of pass i modulo the number of passes. */
 static void add_pass(char *text, int i)
 {
     const char *s = weir_pass_names();
@@ -99,7 +99,7 @@ static void draw_passes(mode *m, dice *r)
     }
 }
 
-/* auto searches long: it is for small graphs, and often theirs. */
+/* auto searches long, so only small graphs get it, but often. */
 static const char *draw_policy(const program *p, dice *r)
 {
     enum { SMALL = 32 };
@@ -123,7 +123,8 @@ static void draw_budget(const program *p, mode *m, dice *r)
         m->profile_steps = 1;
 }
 
-/* Mode i of a program; its draws are its own, and up to mode 1 they need no p->nodes. */
+/* Draws mode i of a program, from a sequence that depends only on the seed and i. Modes 0 and 1 do
+ * not use p->nodes, which is known only after mode 1 has run. */
 static void draw_mode(const program *p, const mode *base, int i, mode *m)
 {
     dice r = {p->seed * 7919 + 1000003 * (uint64_t)i};
@@ -205,7 +206,7 @@ void count_add(const char *name, uint64_t seeds)
     table.seeds[row(name)] += seeds;
 }
 
-/* Once for each seed. */
+/* Call once for each seed. */
 static void met(const char *what, const char *which, uint64_t seed)
 {
     char name[NAME];
@@ -291,7 +292,7 @@ void count_print(uint64_t seeds)
                (unsigned long long)table.seeds[order[i]], i % 2 || i == table.n - 1 ? "\n" : "");
 }
 
-/* A mode that is met too seldom is not tested. */
+/* Fails if too few seeds ran under a mode, because then it is not tested. */
 bool count_enough(uint64_t seeds)
 {
     bool enough = true;

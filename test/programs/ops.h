@@ -83,7 +83,7 @@ int  pick_or_leaf(maker *m, int types, int least, int most);
 int  new_leaf(maker *m, leaf_kind kind, weir_desc desc, leaf_data data, double lo, double hi);
 int  new_real(maker *m, leaf_kind kind, weir_desc desc);       /* in [-1, 1) */
 int  new_param(maker *m, int ndim, const int64_t *dim);        /* of the program's type */
-int  any_param(maker *m, int ndim, const int64_t *dim);        /* or one there is */
+int  any_param(maker *m, int ndim, const int64_t *dim);        /* or an existing one */
 
 weir_desc desc_of(const maker *m, int ref);
 bool      grad_of(const maker *m, int ref);
@@ -103,8 +103,8 @@ enum {
     VIEW = 1,           /* results may be views of the first input */
     JUMP = 2,           /* not continuous */
     COPIES = 4,         /* keeps no input for a gradient */
-    EFFECT = 8,         /* is there for what it does */
-    LAST = 16,          /* changes parameters: what was read before has no gradient any more */
+    EFFECT = 8,         /* is kept for its side effect, though nothing reads its result */
+    LAST = 16,          /* changes parameters: values computed before have no gradient afterwards */
     OWN = 32            /* states among its inputs are its own to change */
 };
 

@@ -10,7 +10,7 @@
 
 enum { BUDGET_TEXT = 32 };
 
-/* What is wrong with the memory or the numbers of a plan; the first one stays. */
+/* Records what is wrong with the memory or the numbers of a plan; only the first fault is kept. */
 __attribute__((format(printf, 2, 3))) static void wrong(trace *t, const char *format, ...)
 {
     if (t->bad)
@@ -65,7 +65,7 @@ static weir_status read_kept(stage *s, trace *t)
     return WEIR_OK;
 }
 
-/* Every parameter and state there is. */
+/* All parameters and states. */
 static weir_status read_all(world *w, trace *t)
 {
     const program *p = w->p;
@@ -133,9 +133,9 @@ static void drop_graph(stage *s)
     s->nkept = 0;
 }
 
-/* The budget after a refusal: the smallest that works, which the sentence must name, and of the
- * room above it, up to the whole, the mode's share. Parameters alone are often more than a share of
- * the whole. 0: none is named. */
+/* Returns the budget to try after a refusal: the smallest that works, which the message must name,
+ * plus the mode's share of the bytes between it and the peak without a budget. (A share of the peak
+ * itself often does not hold even the parameters.) 0: the message names no budget. */
 static size_t next_budget(const mode *m, const char *sentence)
 {
     static const char mark[] = "the smallest that works is ", asked[] = "budget of ";
@@ -150,7 +150,8 @@ static size_t next_budget(const mode *m, const char *sentence)
     return whole > smallest ? smallest + (whole - smallest) / 100 * share : smallest;
 }
 
-/* A budget of the smallest that a refusal names, or of more, must work. */
+/* Plans and runs under the mode's budget. If that is refused, tries again with the smallest budget
+ * that the message names, or with more: this must work. */
 static weir_status plan_and_run(stage *s, const mode *m, trace *t)
 {
     const weir_status status = first_run(s, m, 0);
@@ -172,9 +173,9 @@ static weir_status plan_and_run(stage *s, const mode *m, trace *t)
 
 /* ---- runs ---- */
 
-/* Two runs: the first one sends away what lives in the spill file between steps and what the host
- * or another graph brought back, the second one is over canaries: planned peak = measured peak <=
- * budget. */
+/* Runs the step twice. The first run offloads what lives in the spill file between steps and what
+ * the host or another graph has prefetched; the second is measured with canaries: planned peak =
+ * measured peak <= budget. */
 static weir_status measured_run(stage *s, weir_graph *g, trace *t)
 {
     weir_graph_stats st;

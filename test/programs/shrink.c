@@ -45,7 +45,7 @@ bool program_without(program *p, int g, int i)
     return true;
 }
 
-/* Takes what still fails. */
+/* Keeps the smaller program if it still fails. */
 static bool take(program *p, const program *tried, bool (*fails)(const program *p, void *ctx),
                  void *ctx)
 {

@@ -119,10 +119,10 @@ def test_spill_dir(tmp_path):
 
 @pytest.mark.parametrize("plan, error, words", [
     ({"policy": "magic"}, ValueError, "unknown policy 'magic'"),
-    ({"policy": 3}, TypeError, "policy is a text or None, not 3"),
+    ({"policy": 3}, TypeError, "policy must be a string or None, not 3"),
     ({"policy": "dtr:magic"}, ValueError, "magic"),
     ({"placement": "best"}, ValueError, "unknown placement 'best' .expected auto"),
-    ({"placement": 1.5}, TypeError, "placement is a text or None, not 1.5"),
+    ({"placement": 1.5}, TypeError, "placement must be a string or None, not 1.5"),
     ({"guided": -1}, ValueError, "profile_steps is -1 but must be 0 or more"),
     ({"guided": "often"}, TypeError, "integer"),
     ({"cache": 7}, TypeError, "not int"),

@@ -61,7 +61,7 @@ def test_what_is_not_there_is_refused():
             device.create_cuda_gpu_on(5)
         with pytest.raises(errors.DeviceError, match="unknown card 1"):
             device.create_cuda_gpus(2)
-        with pytest.raises(TypeError, match="a card has a number"):
+        with pytest.raises(TypeError, match="the number of a card must be an integer"):
             device.create_cuda_gpus_on(["first"])
     """)
 

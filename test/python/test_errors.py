@@ -222,7 +222,7 @@ BEGINNERS = [
     (ValueError, 'budget 0.7: must be a whole number of bytes.*"75%"',
      lambda: weir.cpu().graph(budget=0.7)),
     (ValueError, 'budget 0.7: must be', lambda: weir.cpu().SetBudget("0.7")),
-    (TypeError, "a shape is integers, not .*weir.array", lambda: weir.zeros([1.0, 2.0])),
+    (TypeError, "a shape must be integers, not .*weir.array", lambda: weir.zeros([1.0, 2.0])),
     (ValueError, r"axis 3 does not exist in a tensor of shape \(2, 3\)",
      lambda: weir.ones((2, 3)).sum(3)),
     (ValueError, "decay_steps is 0", lambda: opt.ExponentialDecay(0.1, 0, 0.5)),

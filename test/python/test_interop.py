@@ -323,7 +323,7 @@ def test_npz_never_unpickles(tmp_path):
     with pytest.raises(errors.FileError, match="pickle"):
         weir.load_npz(path)
     np.save(tmp_path / "t.npy", np.ones(3))
-    with pytest.raises(errors.FileError, match="no .npz"):
+    with pytest.raises(errors.FileError, match="not an .npz"):
         weir.load_npz(tmp_path / "t.npy")
     with pytest.raises(FileNotFoundError):
         weir.load_npz(tmp_path / "none.npz")

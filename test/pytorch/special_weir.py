@@ -11,7 +11,8 @@ TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, tor
 TORCH = {number: name for name, number in TYPES.items()}
 
 
-# Behind the fields of an options structure: fields that it gets later are 0, their default.
+# Padding after the known fields of an options structure: fields added in later versions then read
+# as 0, their default.
 SPARE = ctypes.c_char * 64
 
 

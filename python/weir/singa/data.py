@@ -12,11 +12,11 @@ import numpy as np
 
 
 class ImageBatchIter:
-    """(images (n, 3, height, width) float32, labels) for ever.
+    """Yields batches (images (n, 3, height, width) in float32, labels) without end.
 
-    Each line of the list is a path and a label or other text, parted by the delimiter; labels that
-    are integers come as an int32 array, else the texts as a list. image_transform(path) gives a
-    list of Pillow images of one size (weir.image_tool); all of them count in the batch.
+    Each line of the list is a path and a label or other text, separated by the delimiter;
+    labels that are integers come as an int32 array, else the texts as a list. image_transform(path)
+    returns a list of Pillow images of one size (weir.image_tool), each one image of the batch.
     """
 
     def __init__(self, img_list_file, batch_size, image_transform, shuffle=True, delimiter=" ",
@@ -60,7 +60,7 @@ class ImageBatchIter:
         return self
 
     def __next__(self):
-        """The next batch; an error of the background comes here."""
+        """Returns the next batch; raises the error of the background thread, if there is one."""
         if self.p is None:
             raise RuntimeError("ImageBatchIter: start() comes first")
         batch = self.queue.get()
@@ -70,7 +70,7 @@ class ImageBatchIter:
         return batch
 
     def end(self):
-        """Stops reading; what was read ahead is dropped."""
+        """Stops reading and drops what was read ahead."""
         self._stop.set()
         if self.p is not None:
             while self.p.is_alive():

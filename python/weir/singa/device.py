@@ -72,17 +72,18 @@ def memory(device=None):
 
 
 def reset_peak(device=None):
-    """live_peak starts again at what is live now."""
+    """Resets live_peak to the bytes that are live now."""
     capi.weir_device_reset_peak((device or core.default_device()).handle)
 
 
 # ---- simulated machines ----
 
 def create_sim(spec="format", seed=0):
-    """A machine that only moves a clock: a preset ("v100", "p100", "rtx2080ti", "h200", "laptop",
-    "format"), numbers ("flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6"), or a preset
-    and then numbers ("v100,capacity=12GB"). Models run, plan and are refused memory as there; every
-    value reads as zeros."""
+    """A simulated machine, which computes no values but counts time: a preset ("v100", "p100",
+    "rtx2080ti", "h200", "laptop", "format"), numbers
+    ("flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6"), or a preset and then numbers
+    ("v100,capacity=12GB"). Plans, times and out-of-memory errors are those of
+    that machine; every value reads as zeros."""
     return open_device(f"sim:{spec}", -1, threads=1, seed=seed)
 
 
@@ -140,7 +141,7 @@ def get_gpu_mem_size(id):
 
 
 def device_query(id, verbose=False):
-    """What a GPU is; verbose: and which libraries serve it."""
+    """Describes a GPU in a line; verbose: also the libraries used on it."""
     _need_cuda()
     return singa.Platform.DeviceQuery(id, verbose)
 

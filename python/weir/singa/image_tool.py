@@ -31,12 +31,12 @@ def crop(img, patch, position):
     width, height = img.size
     w, h = patch
     if w > width or h > height:
-        raise ValueError(f"crop: {patch} of an image of {img.size}")
+        raise ValueError(f"crop: patch {patch} exceeds the image of size {img.size}")
     places = {"left_top": (0, 0), "left_bottom": (0, height - h), "right_top": (width - w, 0),
               "right_bottom": (width - w, height - h),
               "center": ((width - w) // 2, (height - h) // 2)}
     if position not in places:
-        raise ValueError(f"crop: position {position!r}: {', '.join(places)}")
+        raise ValueError(f"crop: unknown position {position!r} (expected {', '.join(places)})")
     left, top = places[position]
     return img.crop((left, top, left + w, top + h))
 
@@ -48,7 +48,8 @@ def crop_and_resize(img, patch, position):
     spare = (width - size, height - size)
     parts = {"left": 0.0, "top": 0.0, "center": 0.5, "middle": 0.5, "right": 1.0, "bottom": 1.0}
     if position not in parts:
-        raise ValueError(f"crop_and_resize: position {position!r}: {', '.join(parts)}")
+        raise ValueError(f"crop_and_resize: unknown position {position!r} (expected "
+                         f"{', '.join(parts)})")
     left, top = (int(s * parts[position]) for s in spare)
     return img.crop((left, top, left + size, top + size)).resize(tuple(patch), Image.BILINEAR)
 
@@ -134,7 +135,7 @@ class ImageTool:
         """Every image by num_case of the choices."""
         choices = list(choices)
         if not 0 < num_case <= len(choices):
-            raise ValueError(f"{num_case} cases of {len(choices)}")
+            raise ValueError(f"num_case is {num_case}, but there are only {len(choices)} choices")
         new = [change(img, choice) for img in self.imgs
                for choice in (choices if num_case == len(choices)
                               else get_list_sample(choices, num_case))]

@@ -69,9 +69,10 @@ class Embedding(Layer):
         super().__init__()
         self.dtype = core.dtype_number(dtype)
         if not core.is_float(self.dtype):
-            raise TypeError(f"Embedding: dtype {dtype!r}, its elements are floats")
+            raise TypeError(f"Embedding: dtype is {dtype!r} but must be a float type")
         if initializer not in ("gaussian", "uniform"):
-            raise ValueError(f"Embedding: initializer {initializer!r}, gaussian or uniform")
+            raise ValueError(f"Embedding: unknown initializer {initializer!r} (expected "
+                             "gaussian or uniform)")
         self.input_dim, self.output_dim = input_dim, output_dim
         self.initializer = initializer
 

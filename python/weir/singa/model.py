@@ -186,7 +186,7 @@ class Model(Layer):
         """A training step, which a script defines: forward, loss, self.optimizer(loss). With graphs
         it is recorded at the first call of each signature of its arguments. What it returns, the
         call returns."""
-        raise NotImplementedError(f"{type(self).__name__} has no train_one_batch")
+        raise NotImplementedError(f"{type(self).__name__} does not define train_one_batch")
 
     @property
     def graphs(self):
@@ -216,7 +216,8 @@ class Model(Layer):
         write_zip(fpath, arrays, attributes)
 
     def load_states(self, fpath):
-        """Takes over a model's states and returns the others, {name: Tensor}."""
+        """Loads a model's states from a file of save_states. Returns the other tensors in it, as
+        {name: Tensor}."""
         arrays, attributes = read_zip(fpath)
         states = {name: array for name, array in arrays.items()
                   if attributes[name]["state_type"] == self.MODEL_STATE_TYPE}
@@ -269,8 +270,8 @@ def read_zip(path):
             if (tuple(attribute["shape"]) != array.shape
                     or attribute["state_type"] not in (0, 1)
                     or core.dtype_number(array.dtype) != attribute["dtype"]):
-                raise ValueError(f"{name} is not what its attributes say")
+                raise ValueError(f"{name} does not have the shape and type of its attributes")
         return arrays, attributes
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError,
             EOFError, RuntimeError, NotImplementedError) as error:
-        raise errors.FileError(f"{path} is no file of saved states: {error}") from error
+        raise errors.FileError(f"{path} is not a file of saved states: {error}") from error

@@ -35,8 +35,8 @@ class Module(Layer):
 
     def loss(self, *args, **kwargs):
         """The loss of results and targets, which a script defines."""
-        raise NotImplementedError(f"{type(self).__name__} has no loss")
+        raise NotImplementedError(f"{type(self).__name__} does not define loss")
 
     def optim(self, *args, **kwargs):
         """Gradients and updates of a loss, which a script defines."""
-        raise NotImplementedError(f"{type(self).__name__} has no optim")
+        raise NotImplementedError(f"{type(self).__name__} does not define optim")

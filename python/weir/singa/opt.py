@@ -21,7 +21,7 @@ class DecayScheduler:
         self.init_value = init_value
 
     def __call__(self, step):
-        raise NotImplementedError(f"{type(self).__name__} does not say what its value is")
+        raise NotImplementedError(f"{type(self).__name__} does not define its value")
 
 
 def _wide(value, device):
@@ -336,7 +336,7 @@ class Optimizer:
         self.apply(param.name, param, grad)
 
     def _update(self, key, param, grad):
-        raise NotImplementedError(f"{type(self).__name__} has no update")
+        raise NotImplementedError(f"{type(self).__name__} does not define an update")
 
     def step(self):
         """Counts a step and renews what depends on the count. Updates no parameter: calling the

@@ -12,7 +12,7 @@ class Regularizer:
     """Adds to gradients."""
 
     def apply(self, epoch, value, grad, step=-1):
-        """The gradient with the regulariser's own added; a subclass defines it."""
+        """Adds the regulariser's gradient to grad; a subclass defines it."""
         raise NotImplementedError
 
 
@@ -32,12 +32,12 @@ class Constraint:
     """Limits values or gradients."""
 
     def apply(self, epoch, value, grad, step=-1):
-        """The gradient limited; a subclass defines it."""
+        """Limits the gradient; a subclass defines how."""
         raise NotImplementedError
 
 
 class L2Constraint(Constraint):
-    """The gradient scaled down so that the root of the sum of its squares is at most threshold."""
+    """Scales the gradient down so that its L2 norm is at most the threshold."""
 
     def __init__(self, threshold):
         self.threshold = threshold
@@ -50,7 +50,7 @@ class L2Constraint(Constraint):
 
 
 class Optimizer:
-    """What they share. lr: a number, or a function of the epoch."""
+    """The base class of these optimisers. lr: a number, or a function of the epoch."""
 
     def __init__(self, lr=None, momentum=None, weight_decay=None, regularizer=None,
                  constraint=None):
@@ -64,10 +64,10 @@ class Optimizer:
 
     def _make(self, lr, dtype):
         """The optimiser of weir.opt that does the work."""
-        raise NotImplementedError(f"{type(self).__name__} has no update")
+        raise NotImplementedError(f"{type(self).__name__} does not define an update")
 
     def register(self, name, regularizer=None, constraint=None):
-        """A parameter's own regularizer and constraint."""
+        """Sets the regularizer and the constraint of one parameter."""
         self._named[name] = (regularizer, constraint)
 
     def apply(self, epoch, grad, value, name=None, step=-1):
@@ -78,13 +78,14 @@ class Optimizer:
         return self.apply_with_lr(epoch, lr, grad, value, name, step)
 
     def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
-        """The same at the given rate."""
+        """As apply, with the given learning rate."""
         for t, what in ((grad, "grad"), (value, "value")):
             if not isinstance(t, Tensor):
                 raise TypeError(f"{type(self).__name__}: {what} is {type(t)}, must be a Tensor; "
                                 "the order is (epoch, grad, value, name)")
         if grad.shape != value.shape:
-            raise ValueError(f"{type(self).__name__}: shapes {grad.shape} and {value.shape}")
+            raise ValueError(f"{type(self).__name__}: grad has shape {grad.shape}, value "
+                             f"{value.shape}")
         for own, general in zip(self._named.get(name, (None, None)),
                                 (self.regularizer, self.constraint)):
             change = own or general
@@ -100,7 +101,7 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """opt.SGD under the calls of 2020: apply(epoch, grad, value, name)."""
+    """opt.SGD with the interface of early 2020: apply(epoch, grad, value, name)."""
 
     nesterov = False
 
@@ -120,7 +121,7 @@ class Nesterov(SGD):
 
 
 class RMSProp(Optimizer):
-    """opt.RMSProp under the calls of 2020."""
+    """opt.RMSProp with the interface of early 2020."""
 
     def __init__(self, rho=0.9, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
                  constraint=None):
@@ -132,7 +133,7 @@ class RMSProp(Optimizer):
 
 
 class AdaGrad(Optimizer):
-    """opt.AdaGrad under the calls of 2020."""
+    """opt.AdaGrad with the interface of early 2020."""
 
     def __init__(self, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
                  constraint=None):
@@ -144,7 +145,7 @@ class AdaGrad(Optimizer):
 
 
 class Adam(Optimizer):
-    """Counts a step whenever a name comes again, or as `step` says."""
+    """Counts a step when a parameter's name is seen again, or takes the count from `step`."""
 
     def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-8, lr=None, weight_decay=None,
                  regularizer=None, constraint=None):

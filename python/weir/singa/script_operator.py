@@ -44,7 +44,7 @@ class _Call:
     def operator(self):
         operator = self._operator()
         if operator is None:
-            raise RuntimeError("an operator of the script is gone, but its gradient is asked for")
+            raise RuntimeError("a gradient needs an operator of the script that no longer exists")
         return operator
 
     def forward(self, reads, writes):
@@ -61,16 +61,16 @@ class _Call:
 
     def _give(self, raws, writes, what):
         if len(raws) != len(writes):
-            raise ValueError(f"{self.operator.name}: {what} gave {len(raws)} tensors, "
-                             f"{len(writes)} are wanted")
+            raise ValueError(f"{self.operator.name}: {what} returned {len(raws)} tensors, "
+                             f"expected {len(writes)}")
         for raw, (desc, data) in zip(raws, writes):
             if data is None or not data.nbytes:
                 continue
             dtype, shape = desc
             array = np.zeros(shape, np.float32) if raw is None else raw.to_numpy()
             if array.size != int(np.prod(shape, dtype=np.int64)):
-                raise ValueError(f"{self.operator.name}: {what} gave shape {array.shape}, "
-                                 f"{shape} is wanted")
+                raise ValueError(f"{self.operator.name}: {what} returned shape {array.shape}, "
+                                 f"expected {shape}")
             kind = core.numpy_dtype(core.singa_dtype(dtype))
             data[:] = memoryview(np.ascontiguousarray(array, kind)).cast("B")
 

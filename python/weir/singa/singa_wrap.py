@@ -54,10 +54,10 @@ def __getattr__(name):
     if name in ("USE_CUDA", "USE_CUDNN"):
         return int(cuda.count() > 0)
     if name.startswith(("Gpu", "GPU", "Cudnn")):
-        raise AttributeError(f"singa_wrap.{name} is not there: operators of the core run on cards "
-                             "under the names of those that run on the CPU")
+        raise AttributeError(f"singa_wrap.{name} does not exist: operators of the core run on "
+                             "cards under the names of those that run on the CPU")
     if name in ("Communicator", "NcclIdHolder"):
-        raise AttributeError(f"singa_wrap.{name} needs NCCL, which this build has not")
+        raise AttributeError(f"singa_wrap.{name} needs NCCL, which this build lacks")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -30,14 +30,14 @@ class Snapshot:
     def write(self, param_name, param_val):
         """Adds a Tensor; each name once."""
         if self._writer is None or not self._end.alive:
-            raise errors.StateError("a snapshot that is not open for writing")
+            raise errors.StateError("the snapshot is not open for writing")
         array = param_val.data.to_numpy() if isinstance(param_val, Tensor) else param_val
         self._writer.add(param_name, np.asarray(array))
 
     def read(self):
         """{name: Tensor} of a file; errors.FileError if it is not a snapshot."""
         if self.mode:
-            raise errors.StateError("a snapshot that is open for writing")
+            raise errors.StateError("the snapshot is open for writing and cannot be read")
         try:
             with np.load(self.path, allow_pickle=False) as members:
                 arrays = {name: members[name] for name in members.files}
@@ -46,7 +46,7 @@ class Snapshot:
         except FileNotFoundError:
             raise
         except Exception as error:      # whatever a damaged file makes of its readers
-            raise errors.FileError(f"{self.path} is no snapshot: {error}") from error
+            raise errors.FileError(f"{self.path} is not a snapshot: {error}") from error
 
     def close(self):
         """Puts the file in its place."""

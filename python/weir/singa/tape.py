@@ -52,7 +52,7 @@ class Operator:
     def _do_forward(self, *xs):
         for x in xs:
             if not isinstance(x, Taped):
-                raise TypeError(f"{self.name}: its inputs must be Tensors, one is {type(x)}")
+                raise TypeError(f"{self.name}: inputs must be Tensors, not {type(x)}")
         self.src = [(x.creator, id(x), x if x.stores_grad else None, x.stores_grad) for x in xs]
         self.requires_grad = any(x.requires_grad for x in xs)
         results = self._run(xs)
@@ -87,12 +87,12 @@ class Operator:
 
     def forward(self, *xs):
         """Raw tensors in, a raw tensor or a tuple of them out."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     def backward(self, *dys):
         """Gradients of the results in, raw tensors or None; those of the inputs out, in their
         order."""
-        raise NotImplementedError(f"{type(self).__name__} has no backward")
+        raise NotImplementedError(f"{type(self).__name__} does not define backward")
 
     def output_name(self, idx):
         """The name of result number idx."""
@@ -124,7 +124,7 @@ class Dummy(Operator):
     def __getattr__(self, attr):
         tensor = self.__dict__["_tensor"]()
         if tensor is None:
-            raise AttributeError(f"the tensor of {self.name} is gone")
+            raise AttributeError(f"the tensor of {self.name} no longer exists")
         return getattr(tensor, attr)
 
 

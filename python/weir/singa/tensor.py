@@ -46,8 +46,8 @@ def to_host(t):
 def copy_from_numpy(data, np_array):
     """Copies an array to a raw tensor of as many elements."""
     if np_array.size != data.Size():
-        raise ShapeError(f"copy_from_numpy: an array of shape {np_array.shape} for a tensor of "
-                         f"shape {data.shape()}")
+        raise ShapeError(f"copy_from_numpy: an array of shape {np_array.shape} does not fit a "
+                         f"tensor of shape {data.shape()}")
     data.from_numpy(plain_array(np_array))
 
 
@@ -272,7 +272,7 @@ def tensordot(A, B, axes=2):
 def einsum(ops, *args):
     """NumPy's einsum of two Tensors, with an explicit "->"."""
     if len(args) != 2:
-        raise TypeError(f"einsum: two operands, got {len(args)}")
+        raise TypeError(f"einsum: {len(args)} operands given, expected 2")
     return from_raw_tensor(singa.Einsum(ops, args[0].data, args[1].data))
 
 

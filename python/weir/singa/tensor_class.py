@@ -158,10 +158,10 @@ class Tensor(Methods, Exchange):
         """A part by steps of 1 becomes a number, an array or a Tensor, in place."""
         bounds = _all_bounds(self.shape, keys if isinstance(keys, tuple) else (keys,))
         if any(step != 1 for _, _, step in bounds):
-            raise ValueError("only parts by steps of 1 can be set")
+            raise ValueError("only slices with step 1 can be assigned to")
         value = operand(value, self)
         if value is None:
-            raise TypeError("a part becomes a number, an array or a Tensor")
+            raise TypeError("only a number, an array or a Tensor can be assigned to a part")
         begin, end, _ = zip(*bounds) if bounds else ((), (), ())
         set_part(self, begin, end, value)
 
@@ -242,7 +242,7 @@ class Tensor(Methods, Exchange):
         if not isinstance(t, Tensor):
             raise ArgumentError(f"copy_data: t is a {type(t).__name__}, must be a Tensor")
         if t.size() != self.size():
-            raise ShapeError(f"copy_data: a tensor of shape {t.shape} for one of shape "
+            raise ShapeError(f"copy_data: a tensor of shape {t.shape} does not fit one of shape "
                              f"{self.shape}")
         self.data.CopyData(t.data)
 
@@ -261,7 +261,7 @@ class Tensor(Methods, Exchange):
 
     def _filled(self, inplace, fill, *args):
         if not inplace:
-            raise NotImplementedError("only inplace=True")
+            raise NotImplementedError("only inplace=True is supported")
         fill(*args)
         return self
 
@@ -369,12 +369,12 @@ def _all_bounds(shape, keys):
     """_bounds of every axis."""
     dots = [i for i, key in enumerate(keys) if key is Ellipsis]
     if len(dots) > 1:
-        raise ValueError("an index has one ... at most")
+        raise ValueError("an index may contain only one ...")
     if dots:
         missing = len(shape) - len(keys) + 1
         keys = keys[:dots[0]] + (slice(None),) * missing + keys[dots[0] + 1:]
     if len(keys) > len(shape):
-        raise ValueError(f"{len(keys)} indices for shape {shape}")
+        raise ValueError(f"{len(keys)} indices are too many for shape {shape}")
     keys += (slice(None),) * (len(shape) - len(keys))
     return [_bounds(key, size) for key, size in zip(keys, shape)]
 

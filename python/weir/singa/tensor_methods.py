@@ -114,7 +114,7 @@ def _become(x, y):
         raise StateError(f"{x.name} stores its gradient: a change in place by what has a gradient "
                          "itself would lose one of them; make a new Tensor")
     if y.shape != x.shape:
-        raise ShapeError(f"a result of shape {y.shape} for a tensor of shape {x.shape}")
+        raise ShapeError(f"a result of shape {y.shape} does not fit a tensor of shape {x.shape}")
     if y.dtype != x.dtype:
         y = y.as_type(x.dtype)
     x.data, x._creator = y.data, y._creator
@@ -168,7 +168,7 @@ class Methods(Taped):
     def item(self):
         """The one element, as a Python number."""
         if self.size() != 1:
-            raise ValueError(f"item: a tensor of shape {self.shape} has {self.size()} elements")
+            raise ValueError(f"item: shape {self.shape} has {self.size()} elements, not 1")
         return self.data.to_numpy().item()
 
     def __float__(self):
@@ -323,7 +323,7 @@ class Methods(Taped):
         """With a new axis of size 1."""
         at = axis + len(self.shape) + 1 if axis < 0 else axis
         if not 0 <= at <= len(self.shape):
-            raise ValueError(f"unsqueeze: axis {axis} for shape {self.shape}")
+            raise ValueError(f"unsqueeze: axis {axis} is out of range for shape {self.shape}")
         shape = self.shape[:at] + (1,) + self.shape[at:]
         return call(lambda x: singa.Reshape(x, shape), self)
 

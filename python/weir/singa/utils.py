@@ -44,7 +44,8 @@ def get_output_shape(auto_pad, input_spatial_shape, kernel_spatial_shape, stride
     if auto_pad in ("VALID", "NOTSET"):
         return [(size - kernel) // stride + 1 for size, kernel, stride in
                 zip(input_spatial_shape, kernel_spatial_shape, strides_spatial)]
-    raise ValueError(f"auto_pad {auto_pad!r}: SAME_UPPER, SAME_LOWER, VALID or NOTSET")
+    raise ValueError(f"unknown auto_pad {auto_pad!r} (expected SAME_UPPER, SAME_LOWER, VALID or "
+                         "NOTSET)")
 
 
 def handle_odd_pad_fwd(x, odd_padding, is_pool=False):

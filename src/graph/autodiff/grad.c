@@ -576,8 +576,8 @@ weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **d
     if (!t)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by no differentiable call");
     if (t->segment)
-        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by weir_checkpoint, which is more "
-                         "than one call: weir_vjp_from goes through it");
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by weir_checkpoint, which may "
+                         "record several calls: use weir_vjp_from");
     if (*n < (size_t)t->nin)
         return weir_fail(WEIR_ERR_INVALID,
                          "weir_vjp: dx has room for %zu gradients, the call has %d "

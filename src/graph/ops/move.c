@@ -65,8 +65,8 @@ static weir_status transpose_infer(weir_call *c)
     weir_layout                  out = {.desc = in->desc};
 
     if (a->ndim != in->desc.ndim)
-        return weir_call_fail(WEIR_ERR_SHAPE, c, "%lld axes given for %d", (long long)a->ndim,
-                              in->desc.ndim);
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "the order names %lld axes but x has %d",
+                              (long long)a->ndim, in->desc.ndim);
     for (int i = 0; i < in->desc.ndim; i++) {
         out.desc.dim[i] = in->desc.dim[a->dim[i]];
         out.stride[i] = in->stride[a->dim[i]];

@@ -233,8 +233,10 @@ static weir_status check_lengths(const net *f, const weir_desc *x)
         return weir_fail(WEIR_ERR_DTYPE, "%s: lengths must be i32 or i64, not %s", f->pass.who,
                          weir_desc_text(d, text[0]));
     if (d->ndim != 1 || d->dim[0] != x->dim[1])
-        return weir_fail(WEIR_ERR_SHAPE, "%s: lengths is %s but must be (n) of x, which is %s",
-                         f->pass.who, weir_desc_text(d, text[0]), weir_desc_text(x, text[1]));
+        return weir_fail(WEIR_ERR_SHAPE, "%s: lengths is %s but must be (%lld), one for each "
+                         "sequence of x %s",
+                         f->pass.who, weir_desc_text(d, text[0]), (long long)x->dim[1],
+                         weir_desc_text(x, text[1]));
     return WEIR_OK;
 }
 

@@ -320,7 +320,9 @@ static weir_status check_stack(int n, weir_tensor *const *x, int axis)
                              "stack: input %d is %s, input 0 is %s", i, weir_desc_text(e, b), a);
     }
     if (axis < 0 || axis > d->ndim || d->ndim == WEIR_MAX_DIMS)
-        return weir_fail(WEIR_ERR_INVALID, "stack: %s cannot get an axis %d", a, axis);
+        return weir_fail(WEIR_ERR_INVALID, "stack: %s cannot get a new axis %d (expected 0 to %d, "
+                         "and at most %d axes in all)",
+                         a, axis, d->ndim, WEIR_MAX_DIMS);
     return WEIR_OK;
 }
 

@@ -16,6 +16,7 @@ weir_status weir_plan_measure(weir_graph *g, weir_status (*run)(weir_graph *g), 
     WEIR_TRY(run(g));
     WEIR_TRY(d->ops->painted(d, d->arena.at, d->arena.bytes, &end));
     if (!weir_size_align(end, d->ops->align, peak))
-        return weir_fail(WEIR_ERR_NOMEM, "weir_graph_measure: %zu bytes overflow", end);
+        return weir_fail(WEIR_ERR_NOMEM, "weir_graph_measure: the peak of %zu bytes exceeds "
+                         "SIZE_MAX when it is rounded up to the alignment", end);
     return WEIR_OK;
 }

@@ -248,7 +248,8 @@ static weir_status check_options(const weir_csv_options *o)
     if (o->label && !o->header)
         return weir_fail(WEIR_ERR_INVALID, "data_csv: label \"%.60s\" needs a header", o->label);
     if (o->label && o->no_label)
-        return weir_fail(WEIR_ERR_INVALID, "data_csv: label \"%.60s\" and no_label", o->label);
+        return weir_fail(WEIR_ERR_INVALID, "data_csv: label \"%.60s\" and no_label exclude each "
+                         "other", o->label);
     if (o->separator && strchr(" \r\n\"0123456789+-.eE", o->separator))
         return weir_fail(WEIR_ERR_INVALID, "data_csv: character %d cannot be the separator",
                          o->separator);

@@ -72,7 +72,8 @@ enum { BYTES = 256 };
 static weir_data *text_read(weir_file *f, int64_t length)
 {
     if (f->size <= (uint64_t)length)
-        return (void)weir_file_fail(f, "has %llu bytes, too few for a piece of %lld and one more",
+        return (void)weir_file_fail(f, "has %llu bytes, too few for a piece of %lld and the "
+                                    "byte after it",
                                     (unsigned long long)f->size, (long long)length),
                NULL;
     const int64_t n = ((int64_t)f->size - 1) / length;
@@ -149,7 +150,7 @@ weir_batches *weir_batches_new(const weir_data *d, int64_t size,
         return b;
     size_t bytes = 0;
     if (__builtin_mul_overflow((size_t)d->n, sizeof *b->order, &bytes))
-        weir_fail(WEIR_ERR_NOMEM, "batches_new: an order of %lld samples is more than any memory",
+        weir_fail(WEIR_ERR_NOMEM, "batches_new: the order of %lld samples exceeds SIZE_MAX bytes",
                   (long long)d->n);
     else if ((b->order = weir_host_alloc(bytes))) {
         shuffle(b);

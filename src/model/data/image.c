@@ -34,8 +34,8 @@ static weir_status idx_magic(weir_file *f, int ndim)
         return weir_file_fail(f, "is packed by gzip; unpack it first");
     if (memcmp(magic, wanted, sizeof magic) != 0)
         return weir_file_fail(f,
-                              "offset 0: begins with 0x%08x, an idx file of bytes with %d dims "
-                              "with 0x%08x",
+                              "offset 0: begins with 0x%08x, but an idx file of bytes with %d "
+                              "dims begins with 0x%08x",
                               (unsigned)big_endian(magic), ndim, (unsigned)big_endian(wanted));
     return WEIR_OK;
 }
@@ -63,7 +63,7 @@ static weir_status idx_dims(weir_file *f, int ndim, int64_t dim[IDX_DIMS])
     }
     if (fits && product == f->size - head)
         return WEIR_OK;
-    return weir_file_fail(f, "offset 4: %s bytes are named, but %llu follow the head", named,
+    return weir_file_fail(f, "offset 4: %s bytes are declared, but %llu follow the head", named,
                           (unsigned long long)(f->size - head));
 }
 

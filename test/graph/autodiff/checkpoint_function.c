@@ -415,7 +415,8 @@ static weir_status pass_through(void *ctx, weir_tensor *const *in, weir_tensor *
     return out[3] ? WEIR_OK : weir_error_status();
 }
 
-/* Inputs that come out, a result twice, the same input twice, a value used inside and outside. */
+/* A function that returns its inputs and one result twice; the same tensor is passed twice, and is
+ * also used outside the function. */
 static void borders(bool graph, bool plain, float grad[2])
 {
     weir_device *d = fixture_open();

@@ -243,7 +243,7 @@ CASE(each_allocation_fails_once)
     weir_device_close(d);
 }
 
-/* Spaces and capitals; an equation for two that is given one. */
+/* Spaces and capital letters are accepted; an equation for two operands refuses one operand. */
 CASE(einsum_of_another_spelling)
 {
     weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});

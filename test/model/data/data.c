@@ -1,7 +1,7 @@
-/* data.c - data sets from files: what is read, what is refused and how it is said, batches. */
+/* data.c - data sets from files: what is read, what is refused with which message, batches. */
 #include "temp_folder.h"
 
-/* The call failed as a malformed file, and the sentence holds `text`. */
+/* Checks that the call failed with ERR_IO and that the message contains `text`. */
 static void refused(weir_data *d, const char *text)
 {
     CHECK(d == NULL);
@@ -50,12 +50,12 @@ CASE(idx_refuses_what_lies)
     refused(weir_data_idx(file_write(&f, 0, b, 15), NULL),
             "has 15 bytes, too few for a head of 16");
     refused(weir_data_idx(file_write(&f, 0, b, n - 1), NULL),
-            "offset 4: 5 x 3 x 4 bytes are named, but 59 follow");
+            "offset 4: 5 x 3 x 4 bytes are declared, but 59 follow");
     put_big_endian(b + 4, 0xffffffffu);
     put_big_endian(b + 8, 0xffffffffu);
     put_big_endian(b + 12, 0xffffffffu);
     refused(weir_data_idx(file_write(&f, 0, b, n), NULL),
-            "4294967295 x 4294967295 x 4294967295 bytes are named, but 60 follow");
+            "4294967295 x 4294967295 x 4294967295 bytes are declared, but 60 follow");
     put_big_endian(b + 4, 0x80000000u); /* the product is 2^64 + ...: 0 if it wrapped */
     put_big_endian(b + 8, 0x80000000u);
     put_big_endian(b + 12, 4);

@@ -1,4 +1,4 @@
-/* data_fuzz.c - loaders on damaged files and with failing memory: a data set or a sentence, never a
+/* data_fuzz.c - loaders on damaged files and with failing memory: a data set or an error, never a
  * crash.
  *
  * Run under AddressSanitizer this is a fuzzer with a fixed seed. WEIR_TEST_FULL=1 tries more. */
@@ -60,7 +60,7 @@ static bool read_all(const weir_data *d)
     return good;
 }
 
-/* Some bytes changed, and sometimes a part cut off or doubled. Returns the new size. */
+/* Changes some bytes, and sometimes cuts off or doubles a part. Returns the new size. */
 static size_t damage(unsigned char at[BUFFER_BYTES], size_t n)
 {
     static const unsigned char special[] = "\0\1\x7f\x80\xff,\n\"-e.9 ";

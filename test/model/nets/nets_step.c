@@ -70,7 +70,7 @@ typedef struct train {
     weir_step   *step;
 } train;
 
-/* One row of logits for each label. */
+/* Returns the logits with one row for each label. */
 static weir_tensor *rows(weir_tensor *logits, bool pixels)
 {
     if (!pixels || !logits)

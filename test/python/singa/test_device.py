@@ -47,7 +47,7 @@ def test_default_device(dev):
     assert device.create_cpu_device() is dev
     device.set_default_device(dev)
     assert Tensor((2,)).device is dev
-    with pytest.raises(TypeError, match="no device"):
+    with pytest.raises(TypeError, match="not a device"):
         device.set_default_device("cpu")
 
 

@@ -188,7 +188,7 @@ def test_outside_training():
 
 
 def test_forward_by_hand():
-    """Called as plain functions, forward and backward are plain functions."""
+    """forward and backward can be called directly: they compute on raw tensors, without a tape."""
     op, x = RawCube(), param(X)
     y = op.forward(x.data)
     assert y.device() is core.cpu()
@@ -279,8 +279,8 @@ class Wrong(A.Operator):
 
 
 @pytest.mark.parametrize("results, words", [
-    (lambda dy: (dy, dy), "backward gave 2 tensors, 1 are wanted"),
-    (lambda dy: singa.Tensor((5,), dy.device()), "backward gave shape")])
+    (lambda dy: (dy, dy), "backward returned 2 tensors, expected 1"),
+    (lambda dy: singa.Tensor((5,), dy.device()), "backward returned shape")])
 def test_a_wrong_gradient(results, words):
     with pytest.raises(ValueError, match=words):
         A.gradients(A.reduce_sum(Wrong(results)(param(X))[0]))
@@ -290,7 +290,7 @@ def test_a_class_without_methods():
     class Nothing(A.Operator):
         pass
 
-    with pytest.raises(NotImplementedError, match="Nothing has no forward"):
+    with pytest.raises(NotImplementedError, match="Nothing does not define forward"):
         Nothing()(param(X))
 
 
@@ -299,7 +299,7 @@ def test_a_class_without_backward():
         def forward(self, x):
             return x
 
-    with pytest.raises(NotImplementedError, match="Forward has no backward"):
+    with pytest.raises(NotImplementedError, match="Forward does not define backward"):
         A.gradients(A.reduce_sum(Forward()(param(X))[0]))
 
 

@@ -86,7 +86,7 @@ class Layer:
     def forward(self, *xs, **kwargs):
         """What the layer computes: Tensors in, a Tensor or several out. A layer of a script defines
         it; its first call runs initialize with the same arguments."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     # -- names and sublayers --
 
@@ -184,7 +184,7 @@ class Layer:
         return params
 
     def get_states(self):
-        """Parameters and what else a saved model needs."""
+        """{name: Tensor} of the parameters and of all other states that a saved model needs."""
         states = self._own(lambda _, t: t.stores_grad)
         states.update(self._own(lambda attribute, _: attribute in self.state_names))
         for layer in self._ready_layers():

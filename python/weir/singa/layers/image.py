@@ -42,7 +42,8 @@ class _Windows(Layer):
 
     def _geometry(self, kernel_size, stride, padding, pad_mode):
         if pad_mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-            raise ValueError(f"pad_mode {pad_mode!r}: NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+            raise ValueError(f"unknown pad_mode {pad_mode!r} (expected NOTSET, VALID, "
+                         "SAME_UPPER or SAME_LOWER)")
         self.kernel_size = pair(kernel_size, "kernel_size")
         self.stride = self.kernel_size if stride is None else pair(stride, "stride")
         self.padding, self.odd_padding = padding_of(padding)
@@ -87,7 +88,7 @@ class Conv2d(_Windows):
         if pair(dilation, "dilation") != (1, 1):
             raise ValueError(f"Conv2d: dilation {dilation}, only 1 is supported")
         if activation not in ("NOTSET", "RELU"):
-            raise ValueError(f"Conv2d: activation {activation!r}, RELU or NOTSET")
+            raise ValueError(f"Conv2d: unknown activation {activation!r} (expected RELU or NOTSET)")
         self._geometry(kernel_size, stride, padding, pad_mode)
         self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
         self.dilation, self.activation = dilation, activation
@@ -99,7 +100,7 @@ class Conv2d(_Windows):
             raise ValueError(f"Conv2d: x has {channels} channels, the layer was made for "
                              f"{self.in_channels}")
         if channels % self.group or self.nb_kernels % self.group:
-            raise ValueError(f"Conv2d: {self.group} groups of {channels} channels and "
+            raise ValueError(f"Conv2d: {self.group} groups do not divide {channels} channels and "
                              f"{self.nb_kernels} kernels")
         self.in_channels = channels
         shape = (self.nb_kernels, channels // self.group) + self.kernel_size

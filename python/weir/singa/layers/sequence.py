@@ -29,9 +29,10 @@ class RNN(RNN_Base):
                  batch_first=False, dropout=0, bidirectional=False):
         super().__init__()
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"RNN: nonlinearity {nonlinearity!r}, tanh or relu")
+            raise ValueError(f"RNN: unknown nonlinearity {nonlinearity!r} (expected tanh or relu)")
         if num_layers != 1 or bidirectional or dropout or batch_first:
-            raise NotImplementedError("RNN: one layer in one direction; see CudnnRNN")
+            raise NotImplementedError("RNN has one layer and one direction only; "
+                                      "use CudnnRNN for more")
         self.input_size, self.hidden_size = input_size, hidden_size
         self.nonlinearity, self.bias = nonlinearity, bias
 
@@ -88,7 +89,8 @@ class LSTM(RNN_Base):
                  batch_first=False, dropout=0, bidirectional=False):
         super().__init__()
         if num_layers != 1 or bidirectional or dropout or batch_first or nonlinearity != "tanh":
-            raise NotImplementedError("LSTM: one layer in one direction; see CudnnRNN")
+            raise NotImplementedError("LSTM has one layer and one direction only; "
+                                      "use CudnnRNN for more")
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
 
     def initialize(self, xs, states):
@@ -159,7 +161,7 @@ class CudnnRNN(_Sequence):
         super().__init__()
         if rnn_mode not in ("lstm", "gru") or activation != "tanh":
             raise NotImplementedError(f"CudnnRNN: rnn_mode {rnn_mode!r} with {activation}; lstm "
-                                      "and gru with tanh are supported, others see RNN")
+                                      "and gru with tanh are supported; for others use RNN")
         if dropout or not bias:
             raise NotImplementedError("CudnnRNN: dropout between layers and layers without a bias "
                                       "are not supported")

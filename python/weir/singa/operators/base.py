@@ -55,14 +55,15 @@ def index(values, size, device):
         return capi.weir_where(capi.weir_lt(handle, zero), capi.weir_add(handle, shift), handle)
     array = np.asarray(values).astype(np.int64)
     if array.size and (array.min() < -size or array.max() >= size):
-        raise ValueError(f"indices from {array.min()} to {array.max()} on an axis of size {size}")
+        raise ValueError(f"indices from {array.min()} to {array.max()} are out of range for an "
+                         f"axis of size {size}")
     return constant(np.where(array < 0, array + size, array), core.kInt, device)
 
 
 def axis_of(axis, ndim, who):
     """The axis counted from the front."""
     if not -ndim <= axis < ndim:
-        raise ValueError(f"{who}: axis {axis} of {ndim} axes")
+        raise ValueError(f"{who}: axis {axis} is out of range for {ndim} axes")
     return axis % ndim
 
 

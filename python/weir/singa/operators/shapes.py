@@ -32,7 +32,7 @@ class Flatten(Core):
     def forward(self, x):
         shape = x.shape()
         if not -len(shape) <= self.axis <= len(shape):
-            raise ValueError(f"{self.name}: axis {self.axis} of {len(shape)} axes")
+            raise ValueError(f"{self.name}: axis {self.axis} is out of range for {len(shape)} axes")
         axis = self.axis + len(shape) if self.axis < 0 else self.axis
         return out(capi.weir_reshape(x.handle, (_product(shape[:axis]), _product(shape[axis:]))), x)
 
@@ -69,7 +69,7 @@ class Transpose(Core):
 
     def forward(self, x):
         if self.perm is not None and sorted(self.perm) != list(range(x.nDim())):
-            raise ValueError(f"{self.name}: {self.perm} is no order of {x.nDim()} axes")
+            raise ValueError(f"{self.name}: {self.perm} is not a permutation of {x.nDim()} axes")
         return out(capi.weir_transpose(x.handle, self.perm), x)
 
 
@@ -178,7 +178,8 @@ class Split(Core):
                                  f"{self.num_output} equal parts")
             parts = [x.shape(axis) // self.num_output] * self.num_output
         if sum(parts) != x.shape(axis):
-            raise ValueError(f"{self.name}: parts {parts} of an axis of size {x.shape(axis)}")
+            raise ValueError(f"{self.name}: parts {parts} do not add up to the axis of size "
+                             f"{x.shape(axis)}")
         begins = np.cumsum([0] + list(parts))
         return tuple(out(capi.weir_narrow(x.handle, axis, int(begin), int(size)), x)
                      for begin, size in zip(begins, parts))
@@ -297,7 +298,7 @@ class Pad(Core):
         if isinstance(mode, bytes):
             mode = mode.decode()
         if mode not in _PAD_MODES:
-            raise InvalidError(f"pad: mode {mode!r}, must be one of {sorted(_PAD_MODES)}")
+            raise InvalidError(f"pad: unknown mode {mode!r} (expected one of {sorted(_PAD_MODES)})")
         self.mode = mode
         self.pads = _list(pads)
         self.constant = float(constant)
@@ -327,7 +328,7 @@ class UpSample(Core):
         if isinstance(mode, bytes):
             mode = mode.decode()
         if mode != "nearest":
-            raise InvalidError(f"upsample: mode {mode!r}, must be 'nearest'")
+            raise InvalidError(f"upsample: unknown mode {mode!r} (expected nearest)")
         if any(scale != int(scale) for scale in host(scales)):
             raise ValueError(f"upsample: scales {list(host(scales))}, must be whole")
         self.scales = [int(scale) for scale in host(scales)]
@@ -356,7 +357,7 @@ class _Blocks(Core):
         if isinstance(mode, bytes):
             mode = mode.decode()
         if mode not in ("DCR", "CRD"):
-            raise InvalidError(f"{self.name}: mode {mode!r}, must be DCR or CRD")
+            raise InvalidError(f"{self.name}: unknown mode {mode!r} (expected DCR or CRD)")
         self.blocksize = blocksize
         self.mode = mode
 

@@ -86,7 +86,7 @@ def whole(x):
     x = int(x)
     low, high = _LIMITS[kInt64]
     if not low <= x <= high:
-        raise OverflowError(f"{x} is no 64-bit integer")
+        raise OverflowError(f"{x} does not fit a 64-bit integer")
     return x
 
 

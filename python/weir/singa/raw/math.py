@@ -285,7 +285,7 @@ def _matrix(M, name):
 def Mult(A, B):
     """Matrix product: of matrices, a matrix and a vector, or batches that broadcast."""
     if not isinstance(A, Tensor) or not isinstance(B, Tensor):
-        raise ShapeError("matmul: a number is no matrix")
+        raise ShapeError("matmul: an operand without axes is not a matrix")
     return _of(arith.matmul(A, B), A)
 
 
@@ -432,7 +432,7 @@ def softmax_rows(t, axis):
             raise ShapeError(f"SoftMax: shape {shape} needs an axis")
         axis = len(shape) - 1
     if not -len(shape) <= axis < len(shape):
-        raise ValueError(f"SoftMax: axis {axis} of shape {shape}")
+        raise ValueError(f"SoftMax: axis {axis} is out of range for shape {shape}")
     before = 1
     for size in shape[:axis % len(shape)]:
         before *= size

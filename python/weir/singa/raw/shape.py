@@ -39,7 +39,7 @@ def Transpose(t, axes):
     axes = tuple(int(a) for a in axes)
     ndim = t.nDim()
     if sorted(a + ndim if a < 0 else a for a in axes) != list(range(ndim)):
-        raise ValueError(f"Transpose: {axes} is no permutation of the axes of shape {t.shape()}")
+        raise ValueError(f"Transpose: {axes} is not a permutation of the axes of shape {t.shape()}")
     return Tensor.over(view.transposed(t.value, tuple(a % ndim for a in axes)))
 
 
@@ -75,7 +75,7 @@ def ConcatColumns(tensors):
 def SliceOn(t, start, end, axis):
     """A copy of the elements start to end (exclusive) of an axis."""
     if not 0 <= start <= end <= t.shape(axis):
-        raise ValueError(f"SliceOn: {start} to {end} of {t.shape(axis)} elements")
+        raise ValueError(f"SliceOn: {start} to {end} is not a range of {t.shape(axis)} elements")
     part = capi.weir_narrow(t.handle, axis, int(start), int(end - start))
     return result(capi.weir_copy(part), t.device())
 
@@ -120,7 +120,7 @@ def squeezed(shape, axis=None):
     axes = axes if isinstance(axes, (tuple, list)) else (axes,)
     for a in axes:
         if not -len(shape) <= a < len(shape) or shape[a] != 1:
-            raise ValueError(f"squeeze: axis {a} of shape {shape}")
+            raise ValueError(f"squeeze: axis {a} is out of range for shape {shape}")
     dropped = {a % len(shape) for a in axes}
     return tuple(size for a, size in enumerate(shape) if a not in dropped)
 
@@ -145,8 +145,8 @@ def CopyDataToFrom(dst, src, num, dst_offset=0, src_offset=0):
     num, to, at = int(num), int(dst_offset), int(src_offset)
     total = dst.Size()
     if min(num, to, at) < 0 or to + num > total or at + num > src.Size():
-        raise ShapeError(f"CopyDataToFrom: {num} elements from {at} of {src.Size()} to {to} of "
-                         f"{total}")
+        raise ShapeError(f"CopyDataToFrom: {num} elements do not fit: src has {src.Size()}, read "
+                         f"from {at} on; dst has {total}, written from {to} on")
     if num == 0:
         return
     src = src.Clone(dst.device()) if src.device() is not dst.device() else src

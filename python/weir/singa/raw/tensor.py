@@ -25,7 +25,8 @@ def to_shape(shape):
     try:
         return tuple(operator.index(s) for s in shape)
     except TypeError:
-        raise TypeError(f"a shape is integers, not {shape!r}; weir.array makes a tensor of values"
+        raise TypeError(f"a shape must be integers, not {shape!r}; weir.array makes a tensor "
+                        "of values"
                         ) from None
 
 
@@ -140,7 +141,7 @@ class Tensor:
         value = self.value
         array = np.asarray(array).astype(core.numpy_dtype(value.dtype), copy=False)
         if offset < 0 or offset + array.size > value.count:
-            raise ValueError(f"{array.size} elements from {offset} on for a tensor of shape "
+            raise ValueError(f"{array.size} elements from {offset} on do not fit a tensor of shape "
                              f"{value.shape}")
         if array.size < value.count:
             whole = value.read().reshape(-1)
@@ -219,7 +220,8 @@ class Tensor:
         """Takes over the elements of a new result of the core, converted to the tensor's type."""
         shape = capi.weir_tensor_desc(handle)[1]
         if shape != self.value.shape:
-            raise ShapeError(f"a result of shape {shape} for a tensor of shape {self.value.shape}")
+            raise ShapeError(f"a result of shape {shape} does not fit a tensor of shape "
+                             f"{self.value.shape}")
         self.value.put(arith.to(handle, self.value.dtype))
 
     def CopyData(self, other):
@@ -227,7 +229,7 @@ class Tensor:
         if other.value is self.value:
             return
         if other.value.count != self.value.count:
-            raise ShapeError(f"{other.value.count} elements for a tensor of shape "
+            raise ShapeError(f"{other.value.count} elements do not fit a tensor of shape "
                              f"{self.value.shape}")
         if other.value.device is not self.value.device:
             self.from_numpy(other.to_numpy())
@@ -347,10 +349,10 @@ def _repeated(x, repeats, axis):
         handle, shape, axis = capi.weir_reshape(handle, (-1,)), (x.value.count,), 0
     axis = axis + len(shape) if axis < 0 else axis
     if not 0 <= axis < len(shape):
-        raise ValueError(f"repeat: axis {axis} of shape {shape}")
+        raise ValueError(f"repeat: axis {axis} is out of range for shape {shape}")
     times = [int(r) for r in ([repeats] if isinstance(repeats, (int, np.integer)) else repeats)]
     if any(t < 0 for t in times) or len(times) not in (1, shape[axis]):
-        raise ValueError(f"repeat: {times} times for {shape[axis]} elements")
+        raise ValueError(f"repeat: counts {times} do not match {shape[axis]} elements")
     if len(set(times)) == 1:
         return capi.weir_repeat(handle, axis, times[0])
     index = np.repeat(np.arange(len(times), dtype=np.int32), times)

@@ -11,7 +11,7 @@ from weir.core import Value, is_float
 
 
 class View(Value):
-    """A value whose elements are its base's. A view of a view has the same base."""
+    """A value that shares the elements of its base. A view of a view has the same base."""
 
     __slots__ = ("base",)
 
@@ -23,11 +23,11 @@ class View(Value):
             self._derive()
 
     def derive(self, handle):
-        """The view of a handle of the base's value."""
+        """Returns the view, given a handle of the base."""
         raise NotImplementedError
 
     def back(self, handle):
-        """The handle of the base's shape whose view is the given one."""
+        """The inverse of derive: returns a handle in the base's shape, given one in the view's."""
         raise NotImplementedError
 
     def _derive(self):
@@ -63,7 +63,7 @@ class View(Value):
         raise errors.StateError("a transposed tensor cannot be updated by the core; copy it first")
 
     def put(self, handle):
-        """Replaces the elements of the base by those of a handle in the view's shape."""
+        """Replaces the elements of the base by those of a handle that has the view's shape."""
         self.base.put(self.back(handle))
 
     def fill(self, x):
@@ -79,7 +79,7 @@ class View(Value):
 
 
 class Transposed(View):
-    """The base with axis axes[i] as axis i."""
+    """A view of the base whose axis i is the base's axis axes[i]."""
 
     __slots__ = ("axes",)
 
@@ -91,15 +91,15 @@ class Transposed(View):
 
     @property
     def inverse(self):
-        """The order of axes that undoes this one."""
+        """The inverse permutation of axes."""
         return tuple(int(a) for a in np.argsort(self.axes))
 
     def derive(self, handle):
-        """The view's handle, of the base's."""
+        """Returns the view's handle, given the base's."""
         return capi.weir_transpose(handle, self.axes)
 
     def back(self, handle):
-        """The base's handle, of one in the view's shape."""
+        """Returns a handle in the base's shape, given one in the view's."""
         return capi.weir_transpose(handle, self.inverse)
 
     def _host_back(self, array):
@@ -107,13 +107,13 @@ class Transposed(View):
 
 
 class Reshaped(View):
-    """The base's elements in the same order with another shape."""
+    """A view with the base's elements in the same order but in another shape."""
 
     __slots__ = ()
 
     @property
     def moves(self):
-        """True if elements change their place in memory between the two shapes."""
+        """True if the two shapes store the elements in different orders."""
         return moves(self.dtype, self.base.shape, self.shape)
 
     def state(self):
@@ -122,11 +122,11 @@ class Reshaped(View):
         return self.handle
 
     def derive(self, handle):
-        """The view's handle, of the base's."""
+        """Returns the view's handle, given the base's."""
         return capi.weir_reshape(handle, self.shape)
 
     def back(self, handle):
-        """The base's handle, of one in the view's shape."""
+        """Returns a handle in the base's shape, given one in the view's."""
         return capi.weir_reshape(handle, self.base.shape)
 
 

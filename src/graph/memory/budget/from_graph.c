@@ -137,7 +137,8 @@ static weir_status add_tensors(const weir_graph *g, const weir_pack_attr *pack, 
             if (g->storages.at[s].external)
                 continue;
             if (!weir_guard_size(g->dev, g->storages.at[s].bytes, &bytes))
-                return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes",
+                return weir_fail(WEIR_ERR_NOMEM, "planning: a storage of %zu bytes and its guard "
+                                 "zones exceed SIZE_MAX",
                                  g->storages.at[s].bytes);
             tensor_of[s] = p->tensors.n;
             if (!weir_mem_problem_add_tensor(p, bytes, packed_bytes(g, &pack[s], bytes), false))

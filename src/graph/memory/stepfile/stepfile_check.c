@@ -256,8 +256,8 @@ static weir_status read_places(const weir_plan_reader *r, const json_t *root)
     for (size_t i = 0; status == WEIR_OK && i < json_array_size(offloaded); i++) {
         const uint32_t k = tensor_of(r, json_array_get(offloaded, i));
         if (k == WEIR_NO_TENSOR || !weir_mem_tensor_is_resident(&r->o->problem, k) || seen[k])
-            status = weir_fail(WEIR_ERR_IO, "%s: host_resident: entry %zu is not another "
-                               "persistent tensor", r->path, i);
+            status = weir_fail(WEIR_ERR_IO, "%s: host_resident: entry %zu must be a persistent "
+                               "tensor that is listed nowhere else", r->path, i);
         else
             seen[k] = r->a->offloaded[k] = 1;
     }
