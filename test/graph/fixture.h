@@ -1,4 +1,5 @@
-/* fixture.h - what the graph tests share: a device, tensors with values, a look into a plan. */
+/* fixture.h - helpers of the graph tests: a device, tensors with values, counts of a plan's
+ * instructions. */
 #ifndef WEIR_TEST_GRAPH_FIXTURE_H
 #define WEIR_TEST_GRAPH_FIXTURE_H
 
@@ -39,8 +40,7 @@ static inline size_t fixture_bytes_taken(const weir_device *d, size_t bytes)
     return taken;
 }
 
-/* A tensor of the user's own holding the n values (all 0 if v is NULL), made by weir_param or
- * weir_state. */
+/* Makes a tensor with weir_param or weir_state and writes the n values (0 if v is NULL). */
 static inline weir_tensor *fixture_tensor(weir_device *d,
                                           weir_tensor *(*make)(weir_device *, weir_desc,
                                                                const char *),

@@ -57,7 +57,7 @@ static weir_status apply(void *ctx)
     return weir_optim_apply(j->o);
 }
 
-/* PARTS runs of one step, then a run of another. */
+/* Runs one step PARTS times, then the other one once. */
 static void train_parts(bool graph, bool adam, float w[N + 1])
 {
     const weir_step_options how = {.graph = graph};
@@ -144,7 +144,7 @@ CASE(parts_make_the_whole)
     }
 }
 
-/* A read between two additions sees the first only, whatever the order pass does. */
+/* A read between two additions sees only the first, even after the order pass. */
 CASE(reads_keep_their_place)
 {
     for (int on = 0; on < 2; on++) {

@@ -192,8 +192,8 @@ static void training_bits(training *t)
     t->bits = weir_hash_u64(t->bits, t->d->rng);
 }
 
-/* The bits after `steps`; 0 after a failure, which is reported. *peak: bytes above what is resident
- * (graph on: the arena). */
+/* Returns a fingerprint of all bits after `steps` steps; 0 after a failure, which is reported.
+ * *peak: bytes above what is resident (graph on: the arena). */
 static uint64_t train(net kind, way how, int n, int steps, bool graph, size_t *peak)
 {
     training    t;
@@ -367,8 +367,9 @@ static double sine_tensors(int part, bool graph, float *dw)
     return bytes / (WIDTH * sizeof(float));
 }
 
-/* Plain: the argument of every sine. In parts: that of each part, and those within one; beside them
- * a gradient that comes, one that goes, and the factor between them. */
+/* Without checkpoints, the argument of every sine is kept. With them: the argument of each part,
+ * and those within one part; besides, the gradients of one sine's result and argument, and the
+ * factor between them. */
 CASE(live_bytes_are_as_expected)
 {
     for (int graph = 0; graph < 2; graph++) {
@@ -396,7 +397,7 @@ CASE(second_runs_are_not_merged)
     weir_keep(y);
     weir_keep(grad);
     CHECK_OK(weir_graph_end(g, OPTIONS_WITHOUT("fuse")));
-    CHECK(fixture_count(g, WEIR_OP_SIN) == 4 + 3);      /* nobody wants the last one again */
+    CHECK(fixture_count(g, WEIR_OP_SIN) == 4 + 3);      /* the last one is not recomputed */
     weir_graph_free(g);
     weir_release(w);
     weir_device_close(d);
@@ -474,7 +475,7 @@ static weir_status wrong_fn(void *ctx, weir_tensor *const *in, weir_tensor **out
     return WEIR_OK;
 }
 
-/* A failure in either run is that of the call; the next one works. */
+/* A failure in either run of the function is returned by the call; the next call works. */
 CASE(mistakes_in_the_function)
 {
     static const char *const text[] = {"as ordered", "left result 0 of 1 empty", "called again",
@@ -486,7 +487,7 @@ CASE(mistakes_in_the_function)
             weir_tensor *w = fixture_param(d, 2, (float[]){1, 2}), *y, *grad;
             weir_graph  *g = graph ? weir_graph_begin(d) : NULL;
             wrong        c = {.fail_at = 1 + i / 4, .how = i % 4};
-            if (i > 1)         /* the first run is what the second is held to */
+            if (i > 1)         /* the second run must match the first */
                 c.fail_at = 2;
             weir_status status = weir_checkpoint(wrong_fn, &c, 1, &w, 1, &y);
             if (i != 0 && i != 1) {

@@ -8,7 +8,7 @@ static weir_tensor *kept[8];
 static float        want[8];
 static int          nkept;
 
-/* Notes a result and what its first element must be. */
+/* Stores a result and the expected value of its first element. */
 static void expect(weir_tensor *t, float value)
 {
     if (CHECK(t != NULL) && CHECK(weir_keep(t) != NULL)) {
@@ -117,7 +117,7 @@ CASE(a_backward_consumes_the_tape)
     both_ways(consumed);
 }
 
-/* The product of one call, with a gradient of one's own. */
+/* The vector-Jacobian product of one call, with a given gradient. */
 static void products(weir_device *d, weir_tensor *x, weir_tensor *w)
 {
     weir_tensor *dx[2], *dy = weir_fill(d, weir_1d(WEIR_F32, 2), 10);
@@ -140,7 +140,7 @@ CASE(vector_jacobian_product)
     both_ways(products);
 }
 
-/* From a result that is no scalar, through several calls, with a gradient given. */
+/* From a result that is not a scalar, through several calls, with a given gradient. */
 static void given_gradient(weir_device *d, weir_tensor *x, weir_tensor *w)
 {
     const weir_pair *pairs;
@@ -177,7 +177,7 @@ CASE(from_a_given_gradient)
     CHECK_STATUS(weir_backward_from(NULL, NULL, &pairs, &n), weir_error_status());
 }
 
-/* Forward at once, backward recorded, and the other way round: a sentence, not a wrong number. */
+/* Forward at once and backward recorded, or the reverse, is an error, never a wrong number. */
 CASE(forward_and_backward_belong_together)
 {
     weir_device     *d = fixture_open();
@@ -199,7 +199,7 @@ CASE(forward_and_backward_belong_together)
     weir_device_close(d);
 }
 
-/* A long chain: no recursion, neither walking it nor freeing it. */
+/* A long chain is walked and freed without recursion. */
 CASE(long_chains)
 {
     for (int on = 0; on < 2; on++) {
@@ -221,7 +221,7 @@ CASE(long_chains)
     }
 }
 
-/* Graph off: once the results are gone, so is the tape with all it kept. */
+/* Graph off: when the last result is released, the tape and all that it kept are freed. */
 CASE(tapes_die_with_their_results)
 {
     weir_device  *d = fixture_open();

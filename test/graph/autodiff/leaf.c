@@ -1,4 +1,4 @@
-/* leaf.c - gradients of tensors that are no parameters: asked for by name, or collected once the
+/* leaf.c - gradients of tensors that are no parameters: requested explicitly, or collected once the
  * tensor is trainable; hollow handles that name a value without holding it. Graph off and on. */
 #include "graph/fixture.h"
 
@@ -68,7 +68,7 @@ CASE(any_float_tensor_can_be_watched)
     weir_device_close(d);
 }
 
-/* weir_backward neither answers with a watched tensor nor records what leads to it alone. */
+/* weir_backward returns no pair for a watched tensor and records nothing that leads only to one. */
 CASE(watching_costs_weir_backward_nothing)
 {
     weir_device     *d = fixture_open();
@@ -130,7 +130,7 @@ CASE(switched_while_taped)
 
     CHECK_OK(weir_tensor_set_needs_grad(x, true));
     weir_tensor *y = weir_mul(x, w);
-    CHECK_OK(weir_tensor_set_trainable(x, true));       /* for calls from now on */
+    CHECK_OK(weir_tensor_set_trainable(x, true));       /* for later calls */
     weir_tensor *z = weir_mul(y, weir_square(w));
     CHECK_OK(weir_backward(weir_sum(z, 0, false), &pairs, &n));
     CHECK(n == 1 && pairs[0].param == w && fixture_value(pairs[0].grad) == 27);

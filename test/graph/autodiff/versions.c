@@ -151,7 +151,7 @@ CASE(a_run_of_a_graph_between)
     weir_device_close(d);
 }
 
-/* A result that another graph reads is as it was. */
+/* A result that another graph reads is unchanged. */
 CASE(a_run_of_another_graph_between)
 {
     weir_device *d = fixture_open();
@@ -196,7 +196,8 @@ CASE(what_no_gradient_reads_may_change)
     weir_device_close(d);
 }
 
-/* A recorded step reads at each run what the host has written: forward and gradient the same. */
+/* At each run, the forward and the gradient of a recorded step both read what the host wrote
+ * last. */
 CASE(host_writes_while_recording_are_of_no_moment)
 {
     weir_device *d = fixture_open();
@@ -217,7 +218,7 @@ CASE(host_writes_while_recording_are_of_no_moment)
     weir_device_close(d);
 }
 
-/* Another recording's updates are not this one's. */
+/* Updates of another recording do not count as changes in this one. */
 CASE(two_graphs_at_a_time)
 {
     weir_device *d = fixture_open();

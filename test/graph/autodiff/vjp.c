@@ -11,7 +11,7 @@ typedef struct bench {
     int          n;
 } bench;
 
-/* Notes a result and what its first element must be. */
+/* Stores a result and the expected value of its first element. */
 static void expect(bench *b, weir_tensor *t, float value)
 {
     if (CHECK(t != NULL) && CHECK(weir_keep(t) != NULL)) {
@@ -61,7 +61,7 @@ CASE(the_walk_stops_at_x)
     both_ways(independent);
 }
 
-/* What leads to no x is left for another walk; what leads to one is consumed. */
+/* Calls that lead to no x are left for another walk; those that lead to one are consumed. */
 static void between(bench *b)
 {
     weir_tensor *h = weir_exp(b->w), *p = weir_square(b->x), *y = weir_mul(p, h), *dx, *grad;
@@ -150,7 +150,7 @@ CASE(one_of_two_results)
     both_ways(two_results);
 }
 
-/* A scalar starts with 1; integers have no gradient, wherever they stand. */
+/* The gradient of a scalar starts as 1; integers have no gradient, as inputs or as results. */
 static void scalars_and_integers(bench *b)
 {
     weir_tensor *i = weir_argmax(b->x, 0, true), *picked = weir_gather(b->w, i);
@@ -169,7 +169,8 @@ CASE(scalars_start_with_one)
     both_ways(scalars_and_integers);
 }
 
-/* Nothing that needs a gradient between: no error, no gradient; an x that is y has one. */
+/* If no call between x and y is differentiable, x gets no gradient and there is no error; an x that
+ * is y itself gets dy. */
 static void nothing_flows(bench *b)
 {
     weir_tensor *c = weir_fill(b->d, weir_1d(WEIR_F32, 2), 2), *y = weir_relu(c), *dx[2];
@@ -187,7 +188,7 @@ CASE(where_nothing_flows)
     both_ways(nothing_flows);
 }
 
-/* Hollow handles name y, loss, wrt and x, whose own handles have gone meanwhile. */
+/* y, loss, wrt and x are given as hollow handles, after their own handles were released. */
 static void hollow(bench *b)
 {
     CHECK_OK(weir_scope_begin(b->d));
@@ -225,7 +226,7 @@ CASE(hollow_handles)
     both_ways(hollow);
 }
 
-/* A hollow handle makes no output of a graph. */
+/* A hollow handle does not make its value an output of the graph. */
 CASE(hollow_handles_keep_nothing)
 {
     weir_device *d = fixture_open();
@@ -263,7 +264,7 @@ CASE(vjp_mistakes)
                  WEIR_ERR_DEVICE);
     CHECK_TEXT(weir_error(), "y 0 and 1");
     CHECK_STATUS(weir_vjp_from(1, &y, &y, 1, &x, NULL), WEIR_ERR_INVALID);
-    CHECK_OK(weir_vjp_from(1, &y, &y, 1, &far, dx));    /* of another device: nothing flows there */
+    CHECK_OK(weir_vjp_from(1, &y, &y, 1, &far, dx));    /* other device: no gradient */
     CHECK(dx[0] == NULL);
     CHECK_OK(weir_vjp_from(1, &y, &y, 1, &x, dx));
     CHECK(fixture_value(dx[0]) == 2);

@@ -56,7 +56,7 @@ CASE(exec_ends_the_recording)
     weir_device_close(d);
 }
 
-/* Off in the middle: what is called meanwhile is computed at once, then recording goes on. */
+/* Switched off in the middle of a recording: calls are computed at once until it goes on. */
 CASE(suspend_and_resume)
 {
     weir_device *d = fixture_open();
@@ -136,7 +136,7 @@ CASE(reset_at_any_time)
     }
 }
 
-/* ---- a graph of one's own, paused ---- */
+/* ---- a graph of weir_graph_begin, paused ---- */
 
 CASE(pause_and_resume)
 {

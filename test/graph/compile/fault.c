@@ -12,7 +12,7 @@ enum { BATCH = 2, STEPS = 2, SAMPLES = 120 };
 typedef struct job {
     bool     graph;
     bool     sticky;
-    uint64_t bits;          /* what an undisturbed job gives */
+    uint64_t bits;          /* the result of a job without failures */
     int64_t  points;        /* allocations it makes */
 } job;
 
@@ -22,7 +22,7 @@ static bool full(void)
     return text && strcmp(text, "1") == 0;
 }
 
-/* Device, network, data, STEPS steps, everything closed again. */
+/* Opens a device, makes a network and data, runs STEPS steps, and closes everything. */
 static weir_status whole_job(const job *j, uint64_t *bits)
 {
     const weir_step_options how = {.graph = j->graph};
@@ -47,7 +47,7 @@ static bool undisturbed(job *j)
     return CHECK_OK(whole_job(j, &bits)) && CHECK(bits == j->bits);
 }
 
-/* Counts the allocations of a job and remembers what it gives. */
+/* Counts the allocations of a job and keeps its result. */
 static bool reference(job *j)
 {
     uint64_t bits;
@@ -114,7 +114,7 @@ CASE(graph_on_from_then_on)
     fail_at_points(&(job){.graph = true, .sticky = true});
 }
 
-/* ---- recording and planning, every point: the same step is tried again on the same device ---- */
+/* ---- recording and planning, every allocation: the step is tried again on the same device ---- */
 
 /* A failed first step leaves the device as it was: the next try succeeds, with the same bits. */
 static bool rerun_at(int64_t n, bool sticky, uint64_t want, bool *over)

@@ -6,7 +6,7 @@ static const float two[] = {1, 2};
 
 static const char NOT_KEPT[] = "was not kept: call weir_keep before weir_graph_end";
 
-/* Every public call that takes a result refuses t in these words. */
+/* Checks that every public call that takes a result refuses t with this message. */
 static void check_refused(weir_device *d, weir_tensor *t, weir_tensor *p, const char *words)
 {
     float            v[2];
@@ -188,7 +188,7 @@ CASE(of_a_recording_when_the_device_closes)
     weir_release(w.p);
 }
 
-/* Handles of graphs that were freed are few, however many graphs there were. */
+/* The memory for handles of freed graphs does not grow with the number of graphs. */
 CASE(many_graphs)
 {
     weir_device *d = fixture_open();

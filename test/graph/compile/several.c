@@ -2,7 +2,7 @@
  * one run to the next, old values read before they are overwritten. */
 #include "graph/fixture.h"
 
-/* Every kind of plan gives the same answer. */
+/* All kinds of plans give the same result. */
 static const weir_plan_options how[] = {
     {.level = 0}, {.level = WEIR_LEVEL_RECORDED}, {.disable = "fuse"}, {.disable = "order"},
     {.disable = "inplace"}, {.disable = "fuse,order,inplace"}};
@@ -135,7 +135,7 @@ CASE(one_arena_the_largest)
 
     for (int i = 0; i < 4; i++)
         g[i] = squares(d, w, 1000 << (4 * i), &sum[i]);
-    CHECK(arena(d) == 0);                   /* nothing before the first run */
+    CHECK(arena(d) == 0);                   /* nothing is allocated before the first run */
     for (int i = 0; i < 4; i++) {
         CHECK_OK(weir_device_seed(d, 1));
         CHECK_OK(weir_graph_run(g[i]));
@@ -154,7 +154,7 @@ CASE(one_arena_the_largest)
     weir_device_close(d);
 }
 
-/* The arena cannot grow: an error, and the smaller graphs go on afterwards. */
+/* If the arena cannot grow, that is an error; the smaller graphs still run afterwards. */
 CASE(arena_too_large)
 {
     weir_device *d = fixture_open();

@@ -58,7 +58,7 @@ CASE(off_and_on_alike)
     }
 }
 
-/* Graph off: the previous results die when the step runs again. */
+/* Graph off: running the step again frees its previous results. */
 CASE(kept_results_do_not_pile_up)
 {
     counter     c = open_counter();
@@ -75,7 +75,7 @@ CASE(kept_results_do_not_pile_up)
     close_counter(&c);
 }
 
-/* The function's own failure comes back; the next run begins afresh. */
+/* The step returns its function's error; the next run starts from the beginning. */
 CASE(a_failing_function)
 {
     for (int on = 0; on < 2; on++) {

@@ -10,7 +10,7 @@ enum { STEPS = 20 };
 static const char *const policies[] = {"dtr",      "dtr:eq",   "dtr:local",
                                        "dtr:lru",  "dtr:size", "dtr:msps"};
 
-/* ---- networks whose activations are most of what they take ---- */
+/* ---- networks whose memory is mostly activations ---- */
 
 enum { UNITS = 8, CHANNELS = 8, VOCABULARY = 24 };
 
@@ -137,8 +137,9 @@ typedef struct outcome {
     weir_memory memory;
 } outcome;
 
-/* A training of its own; budget 0: none. Free bytes in pieces let a quarter more be held than the
- * budget, or one block that finds no place: workspaces of own convolutions are as large as that. */
+/* Trains a fresh network; budget 0: none. Fragmentation lets the pool hold a quarter more than the
+ * budget, or one block more that fits no gap: workspaces of Weir's own convolutions are that
+ * large. */
 static outcome run(deep net, size_t budget, const char *policy, int steps)
 {
     enum { WORK = 192 << 10 };
@@ -167,8 +168,9 @@ static outcome run(deep net, size_t budget, const char *policy, int steps)
     return o;
 }
 
-/* With room to spare nothing goes; without it values go, and where much is missing some of them run
- * again: at four fifths of the peak it may be enough to drop what nobody reads any more. */
+/* With a large budget nothing is evicted; with a smaller one values are evicted, and with a much
+ * smaller one some are recomputed. At four fifths of the peak it may be enough to drop values that
+ * no later call reads. */
 static bool went_as_wanted(int percent, const weir_memory *m)
 {
     if (percent > 100)
@@ -176,7 +178,7 @@ static bool went_as_wanted(int percent, const weir_memory *m)
     return m->evicted > 0 && (percent > 60 || m->recomputed > 0);
 }
 
-/* Losses, parameters, running statistics and optimiser state are those of a training without. */
+/* Losses, parameters, running statistics and optimiser state equal those without a budget. */
 CASE(training_within_a_budget)
 {
     for (deep net = 0; net < DEEP_NETS; net++) {
@@ -195,7 +197,7 @@ CASE(training_within_a_budget)
     }
 }
 
-/* Each rule, at a budget that all of them keep; the same values go in every run. */
+/* Each eviction rule, at a budget that all of them can keep; every run evicts the same values. */
 CASE(every_policy)
 {
     const outcome plain = run(DEEP_CNN, 0, NULL, 3);
@@ -266,7 +268,7 @@ static weir_status act_lost(random_program *p)
     for (int i = 0; i < 4 && status == WEIR_OK; i++)
         status = act_call(p);
     if (status == WEIR_OK)
-        p->value[n] = weir_escape(p->value[n + 3]);     /* one of four lives on */
+        p->value[n] = weir_escape(p->value[n + 3]);     /* one of four is kept */
     weir_scope_end(p->d);
     p->n = n + (status == WEIR_OK);
     return status;

@@ -41,7 +41,8 @@ static void scene_close(scene *s)
     weir_device_close(s->d);
 }
 
-/* Everything that can go goes; then there is room for `spare` bytes. Tells how many went. */
+/* Evicts all values that can be evicted, then allows `spare` bytes. Returns how many were
+ * evicted. */
 static uint64_t squeeze(const scene *s, size_t spare)
 {
     const uint64_t before = memory_of(s->d).evicted;
@@ -121,8 +122,8 @@ static weir_status by_graph(const scene *s)
 static const overwriter overwriters[] = {by_write,  by_fill,    by_draw, by_increment,
                                          by_assign, by_pointer, by_graph};
 
-/* There or gone, with or without room for a copy, one reader or more than a copy would take: y is
- * what it was, and nothing stays when it has gone. */
+/* Whether h is on the device or evicted, with or without room for a copy, with one reader or many,
+ * y keeps its value, and nothing is left when y is released. */
 CASE(overwritten_inputs)
 {
     const float want = y_at(2);
@@ -151,7 +152,7 @@ CASE(overwritten_inputs)
             }
 }
 
-/* No room for either way: the write fails, both old values are still there. */
+/* Without room for either the write fails, and both old values are unchanged. */
 CASE(overwriting_without_room)
 {
     const float  want = y_at(2);
@@ -206,7 +207,7 @@ CASE(random_draws_come_back)
     scene_close(&s);
 }
 
-/* Views share a block that is gone; strided ones are read through a copy kernel. */
+/* Views share an evicted block; strided views are read through a copy kernel. */
 CASE(views_of_a_dropped_value)
 {
     scene        s = scene_open();
@@ -222,7 +223,8 @@ CASE(views_of_a_dropped_value)
     scene_close(&s);
 }
 
-/* Memory whose address is known may change at any time: what is made from it stays. */
+/* Memory whose address was handed out may change at any time, so values made from it are not
+ * evicted. */
 CASE(memory_given_away)
 {
     scene        s = scene_open();
@@ -256,7 +258,7 @@ CASE(results_that_become_states)
     scene_close(&s);
 }
 
-/* A graph reads a value that is gone, and writes an output that values are made from. */
+/* A graph reads an evicted value, and writes an output from which values were computed. */
 CASE(graphs_beside)
 {
     scene        s = scene_open();
@@ -299,7 +301,7 @@ CASE(callbacks_run_once)
     scene_close(&s);
 }
 
-/* Gradients of values that are gone; a checkpoint's second run. */
+/* Gradients that need evicted values; a checkpoint's second run. */
 static weir_status square_of_exp(void *ctx, weir_tensor *const *in, weir_tensor **out)
 {
     (void)ctx;
@@ -338,7 +340,7 @@ CASE(gradients_of_dropped_values)
 }
 
 /* A chain of any length is freed, evicted and recomputed without recursion; a state that is updated
- * without end does not keep its whole past. */
+ * again and again does not keep all its versions. */
 CASE(long_chains)
 {
     scene        s = scene_open();

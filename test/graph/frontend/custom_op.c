@@ -2,7 +2,7 @@
  * often and in what order they run, failures. Graph off and on. */
 #include "graph/fixture.h"
 
-/* What a callback's ctx counts and is told. */
+/* The ctx of a callback: counters, and switches that the test sets. */
 typedef struct tally {
     int    forward, backward;
     double scale;
@@ -194,7 +194,7 @@ static const weir_callback_def several_def = {
 
 enum { LONG = 7 };
 
-/* sum(y0^2) + 3 y1, or one of the two. */
+/* sum(y0^2) + 3 y1, or one of the two terms. */
 static weir_tensor *loss_of(weir_tensor *a, weir_tensor *b, int which)
 {
     const weir_desc desc[2] = {weir_tensor_desc(a), weir_scalar(WEIR_F64)};
@@ -305,7 +305,7 @@ CASE(runs_at_each_run_and_is_never_merged)
 
     weir_graph  *g = weir_graph_begin(d);
     weir_tensor *y[2] = {weir_keep(call_negatives(&t, x)), weir_keep(call_negatives(&t, x))};
-    call_negatives(&t, x);                  /* nobody needs this one */
+    call_negatives(&t, x);                  /* its result is not used */
     CHECK(!weir_tensor_needs_grad(y[0]));
     CHECK_OK(weir_graph_end(g, NULL));
     CHECK(t.forward == 0 && fixture_count(g, WEIR_OP_CALLBACK) == 2);
@@ -346,7 +346,7 @@ static weir_tensor *call_note(mark *m, weir_tensor *x)
     return y;
 }
 
-/* The order pass would like to finish each sum before the next large value is made. */
+/* By size alone, the order pass would finish each sum before the next large value is made. */
 CASE(order_is_kept)
 {
     weir_device *d = fixture_open();
@@ -455,7 +455,7 @@ CASE(mistakes)
     weir_device_close(d);
 }
 
-/* Every allocation fails in turn: a status, nothing left behind, and the next call works. */
+/* Every allocation fails in turn: a status, no leak, and the next call works. */
 CASE(short_of_memory)
 {
     bool failed = true;

@@ -26,7 +26,7 @@ CASE(assign_converts_between_all_types)
         }
 }
 
-/* In its turn: what was read before keeps the old value, what is read after has the new one. */
+/* Recorded in order: reads before the assignment get the old value, reads after it the new one. */
 CASE(assign_is_recorded_in_its_turn)
 {
     for (int level = -1; level < 2; level++) {
@@ -49,7 +49,7 @@ CASE(assign_is_recorded_in_its_turn)
     }
 }
 
-/* A state that nothing has written may be assigned first, but not read first. */
+/* An unwritten state may be assigned to, but not read, first. */
 CASE(assign_to_what_was_never_written)
 {
     for (int wrong = 0; wrong < 2; wrong++) {

@@ -1,11 +1,11 @@
-/* record.c - mistakes a program can make with operations, recorded or not: a status, a sentence, no
- * harm done. */
+/* record.c - mistakes a program can make with operations, recorded or not: a status, a message, and
+ * no other effect. */
 #include "graph/fixture.h"
 
 static const float two[] = {1, 2}, three[] = {1, 2, 3};
 
-/* Runs `body` with the graph off and while one is recorded, which fails with the status that one of
- * the mistakes leaves behind. */
+/* Runs `body` with the graph off and in a recording. The end of the recording fails with the status
+ * of one of the mistakes. */
 static void both_ways(void (*body)(weir_device *d), weir_status end)
 {
     for (int on = 0; on < 2; on++) {
@@ -96,7 +96,7 @@ CASE(dims_negative_or_too_large)
     both_ways(bad_dims, WEIR_OK);
 }
 
-/* More memory than there is, asked for when it is first written. */
+/* A tensor larger than memory fails when it is first written. */
 CASE(more_than_memory)
 {
     weir_device *d = fixture_open();
@@ -141,7 +141,8 @@ CASE(closed_device)
     weir_release(y);
 }
 
-/* Graphs, recorded, planned or run, survive their device only to be refused and freed. */
+/* After their device is closed, graphs - recorded, planned or run - can only be refused and
+ * freed. */
 CASE(closed_device_with_graphs)
 {
     weir_device *d = fixture_open();
@@ -467,7 +468,7 @@ CASE(zero_sizes)
     weir_device_close(d);
 }
 
-/* ---- failures that nobody looks at ---- */
+/* ---- failures whose status the program ignores ---- */
 
 static void hand_on_nothing(weir_device *d, weir_tensor *x, weir_tensor *w)
 {
@@ -501,8 +502,9 @@ static void update_with_no_pairs(weir_device *d, weir_tensor *x, weir_tensor *w)
     weir_optim_free(o);
 }
 
-/* weir_graph_end is the one check that a program needs: what was recorded in spite of a failure is
- * not planned, and the sentence is that of the failure. Also where recording paused in between. */
+/* weir_graph_end is the only check that a program needs: a recording that went on after a failure
+ * is not planned, and the message is that of the failure, even if the recording was paused in
+ * between. */
 CASE(overlooked_failures_end_the_recording)
 {
     static const struct {
@@ -538,8 +540,8 @@ CASE(overlooked_failures_end_the_recording)
     }
 }
 
-/* A failure that was looked at, before, while recording pauses, or of a call whose result nobody
- * uses, is none of the step's. */
+/* A failure before the recording or while it is paused, one whose status was read, or one of a call
+ * whose result is unused does not fail the step. */
 CASE(failures_looked_at_spoil_nothing)
 {
     weir_device *d = fixture_open();

@@ -1,4 +1,5 @@
-/* scope.c - scopes: what dies with them, escapes, is retained, with and without a graph. */
+/* scope.c - scopes: which values they free, which escape or are retained, with and without a
+ * graph. */
 #include "graph/fixture.h"
 
 static const float two[] = {1, 2};
@@ -121,7 +122,7 @@ CASE(escape_from_a_graph)
     weir_device_close(d);
 }
 
-/* What is cleared is what the innermost scope holds: not what is outside, not what is retained. */
+/* Clearing frees only what the innermost scope holds, not outer or retained values. */
 CASE(clearing_keeps_the_scope_open)
 {
     if (!check_on_cpu())        /* its sizes are those of the CPU's alignment */

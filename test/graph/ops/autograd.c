@@ -134,7 +134,7 @@ CASE(chain_of_ten_thousand)
     close(&w);
 }
 
-/* ---- what gradients are asked for ---- */
+/* ---- which gradients are requested ---- */
 
 CASE(intermediate_results)
 {

@@ -1,5 +1,5 @@
-/* index.c - what the op table cannot say of parts and indices: that slices are views, also for
- * writing; what an index outside does; joins of many; how bernoulli is spread. */
+/* index.c - slices and indices beyond the op table: slices are views that can be written; indices
+ * out of range; joins of many inputs; the distribution of bernoulli. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,13 +111,14 @@ CASE(offsets_of_views_add_up)
     weir_device_close(d);
 }
 
-/* On the CPU a call or a run fails at once; a card says so when it is asked next. */
+/* On the CPU the call or run itself fails; a card reports the error at the next call that waits for
+ * it. */
 static bool at_once(void)
 {
     return strcmp(check_device(), "cpu") == 0;
 }
 
-/* y fails, now or when it is read, with these words. */
+/* Checks that y fails, now or when it is read, with this message. */
 static void refused(const weir_tensor *y, const char *op, const char *range)
 {
     char buffer[256];
@@ -175,8 +176,8 @@ CASE(indices_outside_are_refused)
     weir_device_close(d);
 }
 
-/* A recorded step: the run says what happened and which updates were done; the next one, with a
- * right index, is the first that moves the parameter. */
+/* A recorded step: the run's error tells what happened and which updates were done; only the next
+ * run, with a valid index, changes the parameter. */
 CASE(a_run_with_an_index_outside_fails_and_the_next_does_not)
 {
     weir_device *const d = open(2);
@@ -254,7 +255,8 @@ CASE(ignored_classes_do_not_count)
     weir_device_close(d);
 }
 
-/* The rows are added where x stands, which nobody reads any more; a slice of a constant is one. */
+/* Rows are added in the memory of scatter_add's first input, which has no later reader; a slice of
+ * a constant is a constant. */
 CASE(updates_go_in_place_and_parts_of_constants_fold)
 {
     static const int32_t where[] = {2, 0, 2};
@@ -284,7 +286,7 @@ CASE(updates_go_in_place_and_parts_of_constants_fold)
     weir_device_close(d);
 }
 
-/* Nothing is left unwritten around a view, and no update goes through a part. */
+/* Writing a view of a new tensor leaves its other elements 0; updates through views are refused. */
 CASE(parts_of_new_tensors_are_written_alone)
 {
     weir_device *const d = open(1);

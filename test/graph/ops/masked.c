@@ -81,7 +81,7 @@ static weir_tensor *hiding(weir_device *d, int way)
     return t;
 }
 
-/* Into y: outputs and last states in f64; p: x, weights, first states. */
+/* Stores outputs and last states, in f64, in y. p: x, weights, first states. */
 static void layers(const masked_case *c, weir_tensor *const *p, weir_tensor *hide, weir_tensor **y)
 {
     weir_tensor *t[PARAMS];
@@ -99,7 +99,7 @@ static void layers(const masked_case *c, weir_tensor *const *p, weir_tensor *hid
         y[i] = y[i] ? weir_cast(y[i], WEIR_F64) : NULL;
 }
 
-/* All that the layers make of x with the filler, and the gradients of a weighted sum of it. */
+/* Runs the layers on x with the filler; stores the results and the gradients of a weighted sum. */
 static void outcome_of(weir_device *d, const masked_case *c, double filler, outcome *to)
 {
     const int64_t      gates = (c->gru ? 3 : 4) * HIDDEN, states = c->deep ? 4 : 1;
@@ -175,7 +175,7 @@ CASE(nothing_beyond_the_lengths_of_a_recurrent_layer_counts)
     }
 }
 
-/* What where does not choose. */
+/* Operands that `where` does not select. */
 CASE(nothing_that_is_not_chosen_counts)
 {
     weir_device *const d = weir_device_open(check_device(), NULL);

@@ -1,4 +1,4 @@
-/* mistake.c - the ways of checking that a wrong call is refused with a sentence, and harmless. */
+/* mistake.c - checks that a wrong call is refused with a clear message and has no other effect. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ static const char *name_of(const op_row *row)
     return row->says ? row->says : row->name;
 }
 
-/* The sentence shows the shape of input i, "f32(2,3)" without the type. */
+/* True if the message shows the shape of input i, as in "f32(2,3)" but without the type. */
 static bool shows_shape(const op_fixture *t, int i)
 {
     const weir_desc *const d = &t->shape[i].desc;
@@ -23,8 +23,8 @@ static bool shows_shape(const op_fixture *t, int i)
     return strstr(weir_error(), text) != NULL;
 }
 
-/* It shows the first input, which operations check the others against, and, where the mistake is in
- * how shapes fit each other, all of them. */
+/* The message shows the first input, against which operations check the others; if the shapes do
+ * not match each other, it shows all of them. */
 static void shows_shapes(const op_fixture *t, weir_status status)
 {
     const bool all = strstr(weir_error(), "(inputs ") != NULL;
@@ -34,7 +34,7 @@ static void shows_shapes(const op_fixture *t, weir_status status)
                    "no shape of input %d in \"%s\"", i, weir_error());
 }
 
-/* The call is refused: a status and a sentence that names operation and shapes. */
+/* Checks that the call fails with the status and a message that names operation and shapes. */
 static void refused(const op_fixture *t, weir_status status, const char *says)
 {
     CHECK(op_apply(t) == NULL);
@@ -52,8 +52,8 @@ static bool is_update(const op_row *row)
     return false;
 }
 
-/* The mistake and then a correct call, computed and recorded. A step that lacks an update is not
- * planned, with the sentence of that. */
+/* Makes the mistake and then a correct call, computed and recorded. A step that lacks an update is
+ * not planned, and the message says so. */
 static void refused_both_ways(const op_fixture *bad, const op_fixture *good, weir_status status,
                               const char *says)
 {
@@ -133,8 +133,8 @@ static unsigned types_of(const op_row *row)
     return types;
 }
 
-/* All inputs of the type under test, or what is asked for, of a type that the operation lacks: the
- * sentence names that. */
+/* All inputs under test, or the requested result, get a type that the operation lacks; the message
+ * must name it. */
 static void try_all_wrong(const op_check *c, weir_dtype type)
 {
     const bool given = c->row->in[0].kind == OP_NONE;
@@ -180,7 +180,7 @@ typedef struct null_call {
     op_call       call;
 } null_call;
 
-/* On a thread that has seen no failure yet: NULL keeps an earlier sentence. */
+/* On a thread without an earlier failure, because NULL inputs keep an earlier message. */
 static void *call_with_null(void *arg)
 {
     const null_call *const n = arg;

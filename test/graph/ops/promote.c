@@ -128,7 +128,7 @@ CASE(division_is_true_division)
     weir_device_close(d);
 }
 
-/* What is recorded is what is computed, and the casts are no leaves. */
+/* Recorded and immediate calls give the same result, and the casts are not leaves. */
 CASE(gradients_return_to_the_type_they_came_from)
 {
     weir_device *const d = weir_device_open(check_device(), NULL);
@@ -158,7 +158,7 @@ CASE(gradients_return_to_the_type_they_came_from)
     weir_device_close(d);
 }
 
-/* The sentence names the types that were given, not those after casts. */
+/* The message names the given types, not those after casts. */
 CASE(shapes_that_do_not_fit_keep_their_types)
 {
     weir_device *const d = weir_device_open(check_device(), NULL);

@@ -1,5 +1,5 @@
-/* stale.c - the way of operands that change between a call and its gradient: it is an error, or the
- * gradient is that of the old elements because it does not read them. */
+/* stale.c - checks operands that change between a call and its gradient: the gradient is an error,
+ * unless it does not read the changed elements. */
 #include <stdlib.h>
 
 #include "graph/ops/way.h"

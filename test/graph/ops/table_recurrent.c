@@ -53,7 +53,7 @@
     {.in = "(3,0,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(0)", "no rows", LENGTHS}
 #define LENGTH_WRONG(G2)                                                                           \
     {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(3)", NULL, LENGTHS,                        \
-     .status = WEIR_ERR_SHAPE, .says = "one for each sequence"},                                     \
+     .status = WEIR_ERR_SHAPE, .says = "one for each sequence"},                                   \
     {.in = "(3,2,4)(" G2 ",4)(" G2 ",2)(" G2 ")(" G2 ")(3,2)", NULL, LENGTHS,                      \
      .status = WEIR_ERR_SHAPE, .says = "one for each sequence"}
 

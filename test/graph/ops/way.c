@@ -323,7 +323,7 @@ void op_way_half_gradient(const op_check *c)
     op_close(&wide);
 }
 
-/* Trainable are all inputs, or input `alone` only; the gradients as doubles. */
+/* Returns the gradients as doubles. Trainable: all inputs, or only input `alone`. */
 static void gradients_of(op_fixture *t, int alone, double *gradient[OP_MAX_IN])
 {
     op_result r;
@@ -401,7 +401,8 @@ static bool record(op_fixture *t, bool keep_y, const weir_plan_options *o, op_by
     return ok;
 }
 
-/* Both rounds' bytes of a fresh device, graph on if `plan` is given, values drawn from `seed`. */
+/* Returns the bytes of both rounds on a fresh device; graph on if `plan` is given; seed: of the
+ * values. */
 static bool bits(const op_check *c, uint64_t seed, bool keep_y, const weir_plan_options *plan,
                  int threads, op_bytes *out)
 {

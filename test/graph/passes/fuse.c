@@ -112,7 +112,7 @@ CASE(groups_have_most_outputs)
     CHECK(fused(many_outputs, NULL) >= 2);
 }
 
-/* The value between is read by a reduction as well: it must be there. */
+/* The intermediate value is also read by a reduction, so it must be stored. */
 static int needed_outside(weir_device *d, weir_tensor *const *in, weir_tensor **out)
 {
     (void)d;
@@ -240,7 +240,7 @@ CASE(a_value_is_written_in_many_types)
     CHECK(fused(three_types, NULL) == 1);
 }
 
-/* What is rounded and read again is not what was there before. */
+/* A value that was rounded to half and widened again differs from the original. */
 static int rounded_between(weir_device *d, weir_tensor *const *in, weir_tensor **out)
 {
     (void)d;
@@ -309,7 +309,7 @@ CASE(a_cast_stays_for_those_who_need_it)
     CHECK(fused(read_by_others, NULL) == 4);
 }
 
-/* Nobody reads the end of the chain, and nobody removes it. */
+/* The end of the chain has no reader and is not removed. */
 CASE(groups_that_nobody_reads_have_a_result)
 {
     for (int rounded = 0; rounded < 2; rounded++) {
@@ -367,7 +367,8 @@ CASE(sums_of_gradients_do_not_wait_for_each_other)
     CHECK(arena_of_a_shared_weight(NULL) <= arena_of_a_shared_weight(&apart));
 }
 
-/* A half from two values that die: as one call all three would be held, not two. */
+/* A half computed from two values that end there: as one call it would hold three values, not
+ * two. */
 static size_t arena_of_a_rounded_sum(const weir_plan_options *o, uint32_t *casts)
 {
     static float v[N];

@@ -1,4 +1,4 @@
-/* liveness.c - lifetimes and results in place: who takes over whose memory, and who must not. */
+/* liveness.c - lifetimes and results in place: which outputs may take over an input's memory. */
 #include "graph/fixture.h"
 
 enum { N = 4096, BUFFER = N * 4 };

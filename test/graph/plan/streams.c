@@ -38,7 +38,7 @@ static void follow(uint32_t *to, const uint32_t *from)
         to[l] = from[l] > to[l] ? from[l] : to[l];
 }
 
-/* What each instruction is sure of, from its queue's order and the events that it awaits. */
+/* Which earlier instructions each one waits for, by its queue's order and its events. */
 static void order(const weir_plan *p)
 {
     int last[STREAMS] = {-1, -1, -1, -1};
@@ -151,8 +151,8 @@ static weir_graph *chains(weir_device *d, weir_tensor *x, int links, const char 
     return g;
 }
 
-/* Chains end sooner on four queues, if their values do not take each other's places; wide ones
- * gain nothing. What is planned stays what it was where it pays nothing. */
+/* Independent chains end sooner on four queues if their values do not share memory; wide operations
+ * gain nothing, and then the plan stays as it was. */
 CASE(chains_side_by_side)
 {
     weir_device *d = fixture_open();
@@ -211,7 +211,7 @@ CASE(budget_bounds_what_spreads)
     weir_device_close(d);
 }
 
-/* The plan in another order does the same, and where memory is short the one it was stays whole. */
+/* The reordered plan computes the same; if memory fails, the old plan stays intact. */
 CASE(spreading_keeps_the_values)
 {
     weir_device *d = fixture_open();

@@ -77,7 +77,7 @@ CASE(random_programs_off_and_on)
     }
 }
 
-/* ---- what a step reads holds a value by then ---- */
+/* ---- whatever a step reads has a value ---- */
 
 enum { CELLS = 4, STEPS = 12, ROUNDS = 200 };
 

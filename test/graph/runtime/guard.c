@@ -216,7 +216,8 @@ CASE(a_callback_writes_one_element_more)
     weir_device_close(d);
 }
 
-/* What the program itself writes through an address it was given is not blamed on the next call. */
+/* A write by the program itself, through an address that it was given, is not reported for the next
+ * call. */
 CASE(nobody_is_blamed_for_what_was_there)
 {
     weir_device *d = opened();
