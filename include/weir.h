@@ -7,6 +7,7 @@
 #include "weir/callback.h"
 #include "weir/data.h"
 #include "weir/device.h"
+#include "weir/file.h"
 #include "weir/graph.h"
 #include "weir/model.h"
 #include "weir/op.h"

@@ -77,6 +77,18 @@ WEIR_API void weir_device_close(weir_device *d);
 /* Restarts the random stream (initialisers, dropout) at `seed`, any number, position 0. */
 WEIR_API weir_status weir_device_seed(weir_device *d, uint64_t seed);
 
+/* Where the random stream of a device is: all that initialisers and dropout draw follows from these
+ * two numbers. */
+typedef struct weir_random {
+    uint64_t seed;          /* weir_device_seed, or the option */
+    uint64_t position;      /* of the next number that is drawn, in blocks of four */
+} weir_random;
+
+/* Returns where the stream is ({0} for a NULL or closed device); sets where it continues. With the
+ * graph off and on, equal states give equal draws. */
+WEIR_API weir_random weir_device_random(const weir_device *d);
+WEIR_API weir_status weir_device_set_random(weir_device *d, weir_random random);
+
 /* Memory of a device, in bytes, and counts. */
 typedef struct weir_memory {
     size_t   persistent;       /* live bytes of parameters, states, inputs, kept outputs */

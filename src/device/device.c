@@ -37,6 +37,19 @@ weir_status weir_device_seed(weir_device *d, uint64_t seed)
     return WEIR_OK;
 }
 
+weir_random weir_device_random(const weir_device *d)
+{
+    return d && !d->closed ? (weir_random){d->seed, d->rng} : (weir_random){0};
+}
+
+weir_status weir_device_set_random(weir_device *d, weir_random random)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_set_random"));
+    d->seed = random.seed;
+    d->rng = random.position;
+    return WEIR_OK;
+}
+
 void weir_device_memory(const weir_device *d, weir_memory *m)
 {
     *m = (weir_memory){.core_allocations = weir_mem_calls()};

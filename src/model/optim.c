@@ -3,52 +3,13 @@
  * A slot has the state of a parameter and is found by the parameter's address; it references the
  * parameter, so that the address cannot be reused. State is created immediately, not recorded, so
  * that the first step may be a recorded one. */
-#include "model/model.h"
+#include "model/optim.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { F32_RATE, F64_RATE, RATES };
-
-enum { PARTS = 3 };     /* state tensors of a parameter, at most */
-
-typedef struct slot {
-    weir_tensor *param;         /* referenced */
-    weir_tensor *state[PARTS];  /* as the method names them, NULL for unused. In optim.states */
-    weir_tensor *sum;           /* of gradients not applied yet, or none. Listed there too */
-} slot;
-
-/* The functions and facts in which optimisers differ. */
-typedef struct method {
-    const char *name;
-    const char *part[PARTS];            /* names of a parameter's states */
-    bool        counts;                 /* reads the number of steps */
-    int         own;                    /* the part that counts a parameter's updates, or 0 */
-    bool      (*uses)(const weir_optim *o, int part);       /* NULL: uses all parts */
-    weir_status (*update)(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr);
-} method;
-
-struct weir_optim {
-    weir_device         *dev;           /* borrowed */
-    const method        *method;
-    weir_sgd_options     sgd;           /* each read by its method alone */
-    weir_adam_options    adam;
-    weir_adagrad_options adagrad;
-    weir_rmsprop_options rmsprop;
-    double               first;         /* initial value of states */
-    double               clip_norm, clip_value;     /* 0: gradients are not limited */
-    weir_scaler         *scaler;        /* of losses, borrowed; or NULL */
-    double               rate;
-    weir_tensor         *lr[RATES];     /* scalar inputs, one per type of parameter */
-    weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
-    weir_list            slots, states; /* of slot, of weir_tensor (referenced) */
-    size_t              *place;         /* [places] number + 1 of slots by parameter */
-    size_t               places;        /* a power of two, or 0 */
-};
-
-/* A state tensor named PARAM.PART, `value` everywhere, owned by the optimiser. */
-static weir_tensor *state_new(weir_optim *o, weir_desc desc, const char *param, const char *part,
-                              double value)
+weir_tensor *weir_optim_state_new(weir_optim *o, weir_desc desc, const char *param,
+                                  const char *part, double value)
 {
     char name[WEIR_NAME_MAX];
     if (weir_name_join(name, *param ? param : NULL, part) != WEIR_OK ||
@@ -72,7 +33,8 @@ static bool sgd_uses(const weir_optim *o, int part)
     return o->sgd.momentum != 0 && (part == 0 || o->sgd.dampening != 0);
 }
 
-static weir_status sgd_step(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr)
+static weir_status sgd_step(const weir_optim *o, const weir_slot *s, weir_tensor *grad,
+                            weir_tensor *lr)
 {
     weir_sgd_options one = o->sgd;
 
@@ -80,18 +42,19 @@ static weir_status sgd_step(const weir_optim *o, const slot *s, weir_tensor *gra
     return weir_sgd_update(s->param, grad, s->state[0], lr, &one);
 }
 
-static weir_status adam_step(const weir_optim *o, const slot *s, weir_tensor *grad, weir_tensor *lr)
+static weir_status adam_step(const weir_optim *o, const weir_slot *s, weir_tensor *grad,
+                             weir_tensor *lr)
 {
     return weir_adam_update(s->param, grad, s->state[0], s->state[1], o->step, lr, &o->adam);
 }
 
-static weir_status adamw_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+static weir_status adamw_step(const weir_optim *o, const weir_slot *s, weir_tensor *grad,
                               weir_tensor *lr)
 {
     return weir_adamw_update(s->param, grad, s->state[0], s->state[1], o->step, lr, &o->adam);
 }
 
-static weir_status adagrad_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+static weir_status adagrad_step(const weir_optim *o, const weir_slot *s, weir_tensor *grad,
                                 weir_tensor *lr)
 {
     const weir_adagrad_options one = {.eps = o->adagrad.eps,
@@ -101,7 +64,7 @@ static weir_status adagrad_step(const weir_optim *o, const slot *s, weir_tensor 
 }
 
 /* With the rate lr / (1 + (n - 1) decay), computed in f64: equal calls for all parameters. */
-static weir_status decaying_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+static weir_status decaying_step(const weir_optim *o, const weir_slot *s, weir_tensor *grad,
                                  weir_tensor *lr)
 {
     const double       decay = o->adagrad.lr_decay;
@@ -116,14 +79,14 @@ static bool rmsprop_uses(const weir_optim *o, int part)
     return part == 0 || (part == 1 ? o->rmsprop.momentum != 0 : o->rmsprop.centered);
 }
 
-static weir_status rmsprop_step(const weir_optim *o, const slot *s, weir_tensor *grad,
+static weir_status rmsprop_step(const weir_optim *o, const weir_slot *s, weir_tensor *grad,
                                 weir_tensor *lr)
 {
     return weir_rmsprop_update(s->param, grad, s->state[0], s->state[1], s->state[2], lr,
                                &o->rmsprop);
 }
 
-static const method sgd = {"sgd", {"momentum", "updates"}, false, 1, sgd_uses, sgd_step},
+static const weir_method sgd = {"sgd", {"momentum", "updates"}, false, 1, sgd_uses, sgd_step},
                     adam = {"adam", {"m", "v"}, true, 0, NULL, adam_step},
                     adamw = {"adamw", {"m", "v"}, true, 0, NULL, adamw_step},
                     adagrad = {"adagrad", {"square"}, false, 0, NULL, adagrad_step},
@@ -131,7 +94,7 @@ static const method sgd = {"sgd", {"momentum", "updates"}, false, 1, sgd_uses, s
                     rmsprop = {"rmsprop", {"square", "momentum", "mean"}, false, 0, rmsprop_uses,
                                rmsprop_step};
 
-static weir_optim *optim_new(weir_device *d, double lr, const method *m)
+static weir_optim *optim_new(weir_device *d, double lr, const weir_method *m)
 {
     if (!d)
         return (void)weir_fail_null(m->name, "device"), NULL;
@@ -144,7 +107,8 @@ static weir_optim *optim_new(weir_device *d, double lr, const method *m)
     if (!o)
         return NULL;
     *o = (weir_optim){.dev = d, .rate = lr, .method = m};
-    if (m->counts && !(o->step = state_new(o, weir_scalar(WEIR_F64), m->name, "step", 0))) {
+    if (m->counts &&
+        !(o->step = weir_optim_state_new(o, weir_scalar(WEIR_F64), m->name, "step", 0))) {
         weir_optim_free(o);
         return NULL;
     }
@@ -187,12 +151,12 @@ void weir_optim_free(weir_optim *o)
 {
     if (!o)
         return;
-    for (int i = 0; i < RATES; i++)
+    for (int i = 0; i < WEIR_RATES; i++)
         weir_release(o->lr[i]);
     for (size_t i = 0; i < o->states.n; i++)
         weir_release(o->states.at[i]);
     for (size_t i = 0; i < o->slots.n; i++) {
-        weir_release(((slot *)o->slots.at[i])->param);
+        weir_release(((weir_slot *)o->slots.at[i])->param);
         weir_host_free(o->slots.at[i]);
     }
     weir_list_free(&o->states);
@@ -217,7 +181,7 @@ weir_status weir_optim_set_lr(weir_optim *o, double lr)
     if (!isfinite(lr))
         return weir_fail(WEIR_ERR_INVALID, "optim_set_lr: the rate is %g but must be finite", lr);
     o->rate = lr;
-    for (int i = 0; i < RATES; i++)
+    for (int i = 0; i < WEIR_RATES; i++)
         if (o->lr[i])
             WEIR_TRY(rate_write(o->lr[i], lr));
     return WEIR_OK;
@@ -226,7 +190,7 @@ weir_status weir_optim_set_lr(weir_optim *o, double lr)
 /* The rate as a tensor: f64 for parameters of f64, else f32. */
 static weir_tensor *rate_of(weir_optim *o, weir_dtype dtype)
 {
-    weir_tensor **lr = &o->lr[dtype == WEIR_F64 ? F64_RATE : F32_RATE];
+    weir_tensor **lr = &o->lr[dtype == WEIR_F64 ? WEIR_F64_RATE : WEIR_F32_RATE];
     if (*lr)
         return *lr;
     weir_tensor *t = weir_input(o->dev, weir_scalar(dtype == WEIR_F64 ? WEIR_F64 : WEIR_F32));
@@ -328,16 +292,18 @@ weir_tensor *weir_optim_state(const weir_optim *o, size_t i)
     return o->states.at[i];
 }
 
-static bool slot_fill(weir_optim *o, slot *s)
+static bool slot_fill(weir_optim *o, weir_slot *s)
 {
-    const weir_desc     desc = weir_tensor_desc(s->param);
-    const method *const m = o->method;
+    const weir_desc          desc = weir_tensor_desc(s->param);
+    const weir_method *const m = o->method;
 
-    for (int i = 0; i < PARTS && m->part[i]; i++)
+    for (int i = 0; i < WEIR_PARTS && m->part[i]; i++) {
+        const weir_desc one = m->own && i == m->own ? weir_scalar(WEIR_F64) : desc;
         if ((!m->uses || m->uses(o, i)) &&
-            !(s->state[i] = state_new(o, m->own && i == m->own ? weir_scalar(WEIR_F64) : desc,
-                                       weir_tensor_name(s->param), m->part[i], o->first)))
+            !(s->state[i] = weir_optim_state_new(o, one, weir_tensor_name(s->param), m->part[i],
+                                                 o->first)))
             return false;
+    }
     return true;
 }
 
@@ -348,7 +314,7 @@ static size_t *place_of(const weir_optim *o, const weir_tensor *param)
     size_t i = (size_t)(((uint64_t)(uintptr_t)param * 0x9e3779b97f4a7c15u) >> 32);
 
     while (o->place[i & (o->places - 1)] &&
-           ((slot *)o->slots.at[o->place[i & (o->places - 1)] - 1])->param != param)
+           ((weir_slot *)o->slots.at[o->place[i & (o->places - 1)] - 1])->param != param)
         i++;
     return &o->place[i & (o->places - 1)];
 }
@@ -367,16 +333,16 @@ static bool reserve_place(weir_optim *o)
     o->place = place;
     o->places = places;
     for (size_t i = 0; i < o->slots.n; i++)
-        *place_of(o, ((slot *)o->slots.at[i])->param) = i + 1;
+        *place_of(o, ((weir_slot *)o->slots.at[i])->param) = i + 1;
     return true;
 }
 
-static slot *slot_new(weir_optim *o, weir_tensor *param)
+static weir_slot *slot_new(weir_optim *o, weir_tensor *param)
 {
     const size_t before = o->states.n;
     if (weir_list_reserve(&o->slots) != WEIR_OK || !reserve_place(o))
         return NULL;
-    slot *s = weir_host_alloc(sizeof *s);
+    weir_slot *s = weir_host_alloc(sizeof *s);
     if (!s)
         return NULL;
     s->param = param;
@@ -393,12 +359,18 @@ static slot *slot_new(weir_optim *o, weir_tensor *param)
     return s;
 }
 
-/* The slot of a parameter, created at first use. */
-static slot *slot_of(weir_optim *o, weir_tensor *param)
+weir_slot *weir_optim_find(const weir_optim *o, const weir_tensor *param)
 {
     const size_t noted = o->places ? *place_of(o, param) : 0;
 
-    return noted ? o->slots.at[noted - 1] : slot_new(o, param);
+    return noted ? o->slots.at[noted - 1] : NULL;
+}
+
+weir_slot *weir_optim_slot(weir_optim *o, weir_tensor *param)
+{
+    weir_slot *const s = weir_optim_find(o, param);
+
+    return s ? s : slot_new(o, param);
 }
 
 /* ---- a step ---- */
@@ -406,9 +378,9 @@ static slot *slot_of(weir_optim *o, weir_tensor *param)
 /* The rate if the condition holds, else NaN, with which updates change nothing. Kept in rate[] for
  * the other parameters of the type. */
 static weir_tensor *rate_if(weir_optim *o, weir_tensor *condition, weir_dtype dtype,
-                            weir_tensor *rate[RATES])
+                            weir_tensor *rate[WEIR_RATES])
 {
-    weir_tensor **const at = &rate[dtype == WEIR_F64 ? F64_RATE : F32_RATE];
+    weir_tensor **const at = &rate[dtype == WEIR_F64 ? WEIR_F64_RATE : WEIR_F32_RATE];
     weir_tensor *const  lr = *at ? *at : rate_of(o, dtype);
 
     if (*at || !lr || !condition)
@@ -430,7 +402,7 @@ static weir_status count(weir_tensor *counter, weir_tensor *condition)
 static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_pair *pairs,
                               size_t n)
 {
-    weir_tensor *rate[RATES] = {NULL};
+    weir_tensor *rate[WEIR_RATES] = {NULL};
 
     for (size_t i = 0; i < n; i++)
         if (!pairs[i].param || !pairs[i].grad)
@@ -438,7 +410,7 @@ static weir_status update_all(weir_optim *o, weir_tensor *condition, const weir_
     WEIR_TRY(count(o->step, condition));
     for (size_t i = 0; i < n; i++) {
         const weir_dtype type = weir_tensor_desc(pairs[i].param).dtype;
-        const slot      *s = slot_of(o, pairs[i].param);
+        const weir_slot      *s = weir_optim_slot(o, pairs[i].param);
         weir_tensor     *lr = s ? rate_if(o, condition, type, rate) : NULL;
         WEIR_TRY(lr ? WEIR_OK : weir_error_status());
         WEIR_TRY(count(o->method->own ? s->state[o->method->own] : NULL, condition));
@@ -516,10 +488,10 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
 
     WEIR_TRY(backward(o, loss, &pairs, &n));
     for (size_t i = 0; i < n; i++) {
-        slot *s = slot_of(o, pairs[i].param);
+        weir_slot *s = weir_optim_slot(o, pairs[i].param);
         if (s && !s->sum)
-            s->sum = state_new(o, weir_tensor_desc(s->param), weir_tensor_name(s->param), "sum",
-                               0);
+            s->sum = weir_optim_state_new(o, weir_tensor_desc(s->param),
+                                          weir_tensor_name(s->param), "sum", 0);
         if (!s || !s->sum)
             return weir_error_status();
         WEIR_TRY(weir_accumulate(s->sum, pairs[i].grad));
@@ -540,7 +512,7 @@ static size_t summed(const weir_optim *o, weir_pair *pairs)
     size_t n = 0;
 
     for (size_t i = 0; i < o->slots.n; i++) {
-        const slot *s = o->slots.at[i];
+        const weir_slot *s = o->slots.at[i];
         if (s->sum)
             pairs[n++] = (weir_pair){s->param, s->sum};
     }
@@ -555,8 +527,8 @@ static weir_status apply(weir_optim *o, weir_pair *pairs)
         return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing has been accumulated yet");
     WEIR_TRY(finish(o, pairs, n));
     for (size_t i = 0; i < o->slots.n; i++)
-        if (((slot *)o->slots.at[i])->sum)
-            WEIR_TRY(weir_reset(((slot *)o->slots.at[i])->sum, 0));
+        if (((weir_slot *)o->slots.at[i])->sum)
+            WEIR_TRY(weir_reset(((weir_slot *)o->slots.at[i])->sum, 0));
     return WEIR_OK;
 }
 

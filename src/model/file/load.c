@@ -1,0 +1,332 @@
+/* load.c - reads a safetensors file into a model or a run: all of it fits, or nothing changes. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/file/items.h"
+
+/* What is being loaded. */
+typedef struct loading {
+    weir_file_items  items;
+    weir_file        file;
+    weir_header      header;
+    bool             partial;
+    weir_load_counts found;
+} loading;
+
+static weir_status begin(loading *l, const char *path)
+{
+    WEIR_TRY(weir_file_open(&l->file, l->items.what, path));
+    WEIR_TRY(weir_header_read(&l->header, &l->file));
+    const char *const format = weir_header_note(&l->header, "weir_format");
+    if (format && strcmp(format, "1") != 0)
+        return weir_file_fail(&l->file, "has the format '%.20s'; this library reads format 1",
+                              format);
+    return WEIR_OK;
+}
+
+static weir_status finish(loading *l, weir_status s)
+{
+    weir_file_close(&l->file);
+    weir_header_free(&l->header);
+    weir_items_free(&l->items);
+    return s;
+}
+
+/* ---- what fits ---- */
+
+static bool same(const weir_desc *a, const weir_file_entry *e)
+{
+    if (!e->known || a->dtype != e->desc.dtype || a->ndim != e->desc.ndim)
+        return false;
+    return a->ndim == 0 || memcmp(a->dim, e->desc.dim, (size_t)a->ndim * sizeof *a->dim) == 0;
+}
+
+/* Whether the file must have the item: it has another state of the parameter. */
+static bool group_present(const weir_file_items *l, const weir_file_item *item)
+{
+    for (size_t i = 0; i < l->list.n; i++) {
+        const weir_file_item *const other = l->list.at[i];
+        if (other->kind == WEIR_FILE_PART && other->param == item->param && other->entry)
+            return true;
+    }
+    return false;
+}
+
+static bool needed(const weir_file_items *l, const weir_file_item *item)
+{
+    return item->kind == WEIR_FILE_PLAIN || item->kind == WEIR_FILE_LR ||
+           (item->kind == WEIR_FILE_PART && group_present(l, item));
+}
+
+/* Tensors of a run's file that a model does not have. */
+static bool of_the_run(const loading *l, const weir_file_entry *e)
+{
+    static const char *const prefix[] = {"optim.", "scaler.", "program."};
+
+    for (int i = 0; i < 3; i++)
+        if (strncmp(e->name, prefix[i], strlen(prefix[i])) == 0)
+            return !l->items.model && weir_header_note(&l->header, "weir_step");
+    return false;
+}
+
+enum { SHOWN = 3 };
+
+/* A sentence of bounded length. */
+typedef struct sentence {
+    char   text[800];
+    size_t n;
+} sentence;
+
+__attribute__((format(printf, 2, 3))) static void say(sentence *s, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    const int n = vsnprintf(s->text + s->n, sizeof s->text - s->n, format, args);
+    va_end(args);
+    s->n = n > 0 && s->n + (size_t)n < sizeof s->text ? s->n + (size_t)n : sizeof s->text - 1;
+}
+
+/* "; 5 missing: a, b, c, ..." as names come one by one. */
+static void list(sentence *s, size_t count, const char *kind, const char *name)
+{
+    if (count <= SHOWN)
+        say(s, "%s%s '%.60s'", count > 1 ? "," : "; ", count > 1 ? "" : kind, name);
+    else if (count == SHOWN + 1)
+        say(s, ", ...");
+}
+
+static void list_different(sentence *s, size_t count, const weir_file_item *item)
+{
+    char here[WEIR_SHAPE_TEXT], there[WEIR_SHAPE_TEXT];
+
+    if (count > SHOWN)
+        return;
+    weir_shape_text(&item->desc, weir_type_name(item->desc.dtype), here);
+    weir_shape_text(&item->entry->desc, item->entry->type, there);
+    say(s, "; '%.60s' is %.60s here and %.60s in the file", item->name, here, there);
+}
+
+static weir_status match(loading *l)
+{
+    const weir_file_items *const items = &l->items;
+    sentence                     s = {.text = ""};
+    weir_load_counts *const      c = &l->found;
+
+    for (size_t i = 0; i < items->list.n; i++) {
+        weir_file_item *const item = items->list.at[i];
+        if (!(item->entry = weir_header_find(&l->header, item->name)))
+            continue;
+        if (item->entry->taken)
+            return weir_fail(WEIR_ERR_INVALID, "%s: two tensors are called '%.100s'", items->what,
+                             item->name);
+        item->entry->taken = true;
+        if (same(&item->desc, item->entry))
+            c->loaded++;
+        else
+            list_different(&s, ++c->different, item);
+    }
+    for (size_t i = 0; i < items->list.n; i++) {
+        const weir_file_item *const item = items->list.at[i];
+        if (!item->entry && needed(items, item))
+            list(&s, ++c->missing, "missing in the file:", item->name);
+    }
+    for (size_t i = 0; i < l->header.entries; i++) {
+        const weir_file_entry *const e = &l->header.entry[i];
+        if (!e->taken && !of_the_run(l, e))
+            list(&s, ++c->unexpected, "not expected:", e->name);
+    }
+    if (l->partial || c->missing + c->unexpected + c->different == 0)
+        return WEIR_OK;
+    return weir_fail(WEIR_ERR_IO, "%s: %.150s: %zu missing, %zu unexpected and %zu different "
+                     "tensors%s", items->what, l->file.path, c->missing, c->unexpected,
+                     c->different, s.text);
+}
+
+/* ---- reading ---- */
+
+static weir_status read_item(loading *l, const weir_file_item *item, void *to)
+{
+    const uint64_t at = l->header.elements + item->entry->begin;
+
+    if (lseek(l->file.fd, (off_t)at, SEEK_SET) < 0)
+        return weir_file_fail(&l->file, "has no byte %llu", (unsigned long long)at);
+    l->file.at = at;
+    return weir_file_read(&l->file, to, (size_t)(item->entry->end - item->entry->begin));
+}
+
+static bool fits(const weir_file_item *item)
+{
+    return item->entry && same(&item->desc, item->entry);
+}
+
+/* Reads everything once, so that a bad disk is found before anything changes. */
+static weir_status try_items(loading *l, void *buffer)
+{
+    for (size_t i = 0; i < l->items.list.n; i++) {
+        const weir_file_item *const item = l->items.list.at[i];
+        double                      lr;
+        if (!fits(item))
+            continue;
+        WEIR_TRY(read_item(l, item, buffer));
+        if (item->kind != WEIR_FILE_LR)
+            continue;
+        memcpy(&lr, buffer, sizeof lr);
+        if (!isfinite(lr))
+            return weir_file_fail(&l->file, "the learning rate is %g but must be finite", lr);
+    }
+    return WEIR_OK;
+}
+
+/* Makes the states of the optimiser that the file has and no update has made yet. */
+static weir_status make_states(const loading *l)
+{
+    for (size_t i = 0; i < l->items.list.n; i++) {
+        weir_file_item *const item = l->items.list.at[i];
+        if (!fits(item) || item->tensor || item->kind == WEIR_FILE_LR)
+            continue;
+        if (item->kind == WEIR_FILE_RATE) {
+            if (!(item->tensor = weir_optim_lr(l->items.optim, item->desc.dtype)))
+                return weir_error_status();
+        } else {
+            WEIR_TRY(weir_optim_make(l->items.optim, item->param, item->kind == WEIR_FILE_SUM));
+        }
+    }
+    return WEIR_OK;
+}
+
+/* The tensor of an item, states that make_states made included. */
+static weir_tensor *tensor_of(const loading *l, const weir_file_item *item)
+{
+    weir_part part[WEIR_PARTS];
+
+    if (item->tensor || !item->param)
+        return item->tensor;
+    if (item->kind == WEIR_FILE_SUM)
+        return weir_optim_find(l->items.optim, item->param)->sum;
+    const int    n = weir_optim_parts(l->items.optim, item->param, part);
+    const size_t head = strlen(item->name);
+    for (int i = 0; i < n; i++) {
+        const size_t tail = strlen(part[i].name);
+        if (head > tail && strcmp(item->name + head - tail, part[i].name) == 0 &&
+            item->name[head - tail - 1] == '.')
+            return part[i].tensor;
+    }
+    return NULL;
+}
+
+static weir_status take_items(loading *l, void *buffer)
+{
+    for (size_t i = 0; i < l->items.list.n; i++) {
+        const weir_file_item *const item = l->items.list.at[i];
+        double                      lr;
+        if (!fits(item)) {
+            /* A file without the states of a parameter is from before its first update. */
+            if (item->tensor && !item->entry && !l->partial &&
+                (item->kind == WEIR_FILE_PART || item->kind == WEIR_FILE_SUM))
+                WEIR_TRY(weir_write_fill(item->tensor,
+                                         item->kind == WEIR_FILE_PART ? l->items.optim->first : 0));
+            continue;
+        }
+        WEIR_TRY(read_item(l, item, buffer));
+        if (item->kind == WEIR_FILE_LR) {
+            memcpy(&lr, buffer, sizeof lr);
+            WEIR_TRY(weir_optim_set_lr(l->items.optim, lr));
+            continue;
+        }
+        weir_tensor *const t = tensor_of(l, item);
+        WEIR_TRY(weir_write(t, buffer, weir_tensor_bytes(t)));
+    }
+    return WEIR_OK;
+}
+
+static weir_status take_all(loading *l)
+{
+    uint64_t most = 8;
+
+    for (size_t i = 0; i < l->items.list.n; i++) {
+        const weir_file_item *const item = l->items.list.at[i];
+        if (fits(item) && item->entry->end - item->entry->begin > most)
+            most = item->entry->end - item->entry->begin;
+    }
+    void *const buffer = weir_host_alloc((size_t)most);
+    weir_status s = buffer ? try_items(l, buffer) : weir_error_status();
+    s = s == WEIR_OK ? make_states(l) : s;
+    s = s == WEIR_OK ? take_items(l, buffer) : s;
+    weir_host_free(buffer);
+    return s;
+}
+
+/* ---- a model ---- */
+
+weir_status weir_model_load(weir_model *m, const char *path, const weir_load_options *options)
+{
+    loading     l = {.partial = options && options->partial, .file.fd = -1};
+    weir_status s = weir_items_of_model(&l.items, "model_load", m);
+
+    s = s == WEIR_OK ? begin(&l, path) : s;
+    s = s == WEIR_OK ? match(&l) : s;
+    if (options && options->counts)
+        *options->counts = l.found;
+    s = s == WEIR_OK ? take_all(&l) : s;
+    return finish(&l, s);
+}
+
+/* ---- a run ---- */
+
+/* The whole number that the file notes under the key. */
+static weir_status number(const loading *l, const char *key, uint64_t *value)
+{
+    const char *const text = weir_header_note(&l->header, key);
+    uint64_t          v = 0;
+    const char       *p = text;
+
+    if (!text)
+        return weir_file_fail(&l->file, "is no file of run_save: it lacks %s", key);
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, *p - '0', &v))
+            break;
+    if (*p || p == text)
+        return weir_file_fail(&l->file, "%s is '%.30s', no whole number of 64 bits", key, text);
+    *value = v;
+    return WEIR_OK;
+}
+
+static weir_status check_method(const loading *l)
+{
+    const char *const there = weir_header_note(&l->header, "weir_optim");
+    char              here[WEIR_METHOD_TEXT] = "";
+
+    if (l->items.optim)
+        weir_optim_method(l->items.optim, here);
+    if (there && strcmp(there, here) == 0)
+        return WEIR_OK;
+    return weir_file_fail(&l->file, "has the states of the optimiser '%.80s', the run's is '%s'",
+                          there ? there : "", here);
+}
+
+weir_status weir_run_load(weir_run *run, const char *path)
+{
+    loading     l = {.file.fd = -1};
+    uint64_t    step = 0;
+    weir_random random = {0};
+    weir_status s = weir_items_of_run(&l.items, "run_load", run);
+
+    s = s == WEIR_OK ? begin(&l, path) : s;
+    s = s == WEIR_OK ? number(&l, "weir_step", &step) : s;
+    s = s == WEIR_OK ? number(&l, "weir_seed", &random.seed) : s;
+    s = s == WEIR_OK ? number(&l, "weir_position", &random.position) : s;
+    if (s == WEIR_OK && step > INT64_MAX)
+        s = weir_file_fail(&l.file, "the step %" PRIu64 " is above 2^63 - 1", step);
+    s = s == WEIR_OK ? check_method(&l) : s;
+    s = s == WEIR_OK ? match(&l) : s;
+    s = s == WEIR_OK ? take_all(&l) : s;
+    s = s == WEIR_OK ? weir_device_set_random(run->model->dev, random) : s;
+    if (s == WEIR_OK)
+        run->step = (int64_t)step;
+    return finish(&l, s);
+}

@@ -1,0 +1,31 @@
+/* replace.h - a file that replaces another at once, whole or not at all. */
+#ifndef WEIR_MODEL_FILE_REPLACE_H
+#define WEIR_MODEL_FILE_REPLACE_H
+
+#include <limits.h>
+
+#include "weir.h"
+
+typedef struct weir_output {
+    const char *what, *path;                /* for messages: the function, the caller's path */
+    char        at[PATH_MAX];               /* the path without a symbolic link at its end */
+    char        work[PATH_MAX];             /* the new file until it is whole */
+    int         fd;
+} weir_output;
+
+/* Creates an empty file beside `path`; an existing path must be a regular file, or a link to one.
+ * ERR_IO. End it by finish or by discard; after a failure of begin there is nothing to end. */
+weir_status weir_output_begin(weir_output *o, const char *what, const char *path);
+
+/* Appends bytes. ERR_IO. */
+weir_status weir_output_add(weir_output *o, const void *bytes, size_t n);
+
+/* Syncs the new file, keeps the old one as PATH.bak if asked, puts the new one in its place and
+ * syncs the folder. ERR_IO: the path still has the old file (unless the folder could not be synced)
+ * and the new one is removed. */
+weir_status weir_output_finish(weir_output *o, bool keep_previous);
+
+/* Removes the new file. */
+void weir_output_discard(weir_output *o);
+
+#endif

@@ -1,0 +1,207 @@
+/* resume.c - a training that is saved and loaded has the bits of one that was never interrupted. */
+#include "temp_folder.h"
+
+enum { BATCH = 4, IN = 6, OUT = 3, FIRST = 3, STEPS = 7 };
+
+/* A training with dropout, a schedule, and a loss scaler. */
+typedef struct training {
+    weir_device *dev;
+    weir_model  *model;
+    weir_layer  *fc1, *norm, *drop, *fc2;
+    weir_optim  *optim;
+    weir_scaler *scaler;
+    weir_tensor *x, *y, *count;
+    weir_step   *step;
+    bool         micro;         /* gradients are added up over two losses */
+} training;
+
+enum { SGD, ADAM, ADAGRAD, RMSPROP, KINDS };
+
+static weir_optim *optim_new(weir_device *d, int kind)
+{
+    switch (kind) {
+    case SGD:
+        return weir_sgd_new(d, 0.05, &(weir_sgd_options){.momentum = 0.9, .dampening = 0.1});
+    case ADAM:
+        return weir_adam_new(d, 0.01, NULL);
+    case ADAGRAD:
+        return weir_adagrad_new(d, 0.05, &(weir_adagrad_options){.lr_decay = 0.1,
+                                                                .initial_accumulator = 0.5});
+    default:
+        return weir_rmsprop_new(d, 0.01, &(weir_rmsprop_options){.momentum = 0.5,
+                                                                .centered = true});
+    }
+}
+
+static weir_status one_step(void *ctx)
+{
+    training    *t = ctx;
+    weir_tensor *h = weir_apply(t->drop, weir_relu(weir_apply(t->norm, weir_apply(t->fc1, t->x))));
+    weir_tensor *loss = weir_cross_entropy(weir_apply(t->fc2, h), t->y);
+
+    WEIR_TRY(weir_increment(t->count, 1));
+    WEIR_TRY(weir_lr_cosine(weir_optim_lr(t->optim, WEIR_F32), t->count, 0.05, 0.001, STEPS));
+    if (!t->micro)
+        return weir_minimize(t->optim, loss);
+    WEIR_TRY(weir_optim_accumulate(t->optim, loss));
+    return weir_optim_apply(t->optim);
+}
+
+static bool begin(training *t, int kind, bool graph, uint64_t seed)
+{
+    *t = (training){.dev = weir_device_open(check_device(), &(weir_device_options){.threads = 1,
+                                                                                  .seed = seed})};
+    t->model = weir_model_new(t->dev);
+    t->fc1 = weir_linear_new(t->model, "fc1", IN, 8, true);
+    t->norm = weir_batch_norm_new(t->model, "bn", 8);
+    t->drop = weir_dropout_new(t->model, 0.5);
+    t->fc2 = weir_linear_new(t->model, "fc2", 8, OUT, true);
+    t->optim = optim_new(t->dev, kind);
+    t->scaler = weir_scaler_new(t->dev, &(weir_scaler_options){.interval = 2});
+    t->micro = kind == SGD;
+    t->x = weir_input(t->dev, weir_2d(WEIR_F32, BATCH, IN));
+    t->y = weir_input(t->dev, weir_1d(WEIR_I32, BATCH));
+    t->count = weir_state(t->dev, weir_scalar(WEIR_F64), "count");
+    t->step = weir_step_new(t->dev, one_step, t, &(weir_step_options){.graph = graph});
+    return CHECK_OK(weir_write_fill(t->count, 0)) &&
+           CHECK_OK(weir_optim_set_scaler(t->optim, t->scaler)) && CHECK(t->step != NULL);
+}
+
+static void end(training *t)
+{
+    weir_step_free(t->step);
+    weir_release(t->count);
+    weir_release(t->x);
+    weir_release(t->y);
+    weir_optim_free(t->optim);
+    weir_scaler_free(t->scaler);
+    weir_model_free(t->model);
+    weir_device_close(t->dev);
+}
+
+/* Steps [from, to), each on data that its number decides. */
+static void steps(training *t, int from, int to)
+{
+    float   x[BATCH * IN];
+    int32_t y[BATCH];
+
+    for (int step = from; step < to; step++) {
+        uint64_t state = (uint64_t)step;
+        for (int i = 0; i < BATCH * IN; i++)
+            x[i] = (float)(weir_splitmix64(&state) % 1000) / 500 - 1;
+        for (int i = 0; i < BATCH; i++)
+            y[i] = (int32_t)(weir_splitmix64(&state) % OUT);
+        CHECK_OK(weir_write(t->x, x, sizeof x));
+        CHECK_OK(weir_write(t->y, y, sizeof y));
+        CHECK_OK(weir_step_run(t->step));
+    }
+}
+
+static weir_run run_of(training *t, int64_t step)
+{
+    return (weir_run){.model = t->model, .optim = t->optim, .scaler = t->scaler,
+                      .tensors = &t->count, .tensor_count = 1, .step = step};
+}
+
+/* Two runs hold the same bits if they save the same file. */
+static void same_file(const char *a, const char *b)
+{
+    static char x[1 << 16], y[1 << 16];
+    FILE *const f = fopen(a, "rb"), *const g = fopen(b, "rb");
+    CHECK_OR_RETURN(f && g);
+    const size_t n = fread(x, 1, sizeof x, f), m = fread(y, 1, sizeof y, g);
+    CHECK(n == m && n > 1000 && n < sizeof x && CHECK_BITS(x, y, n));
+    fclose(f);
+    fclose(g);
+}
+
+/* warm: the process that resumes has made a step of its own before, so states and graph exist. */
+static void resumes(int kind, bool graph, bool warm)
+{
+    training a, b;
+    folder   f;
+    CHECK_OR_RETURN(folder_make(&f));
+
+    CHECK_OR_RETURN(begin(&a, kind, graph, 3));
+    steps(&a, 0, FIRST);
+    weir_run run = run_of(&a, FIRST);
+    CHECK_OK(weir_run_save(&run, f.file[0], NULL));
+    steps(&a, FIRST, STEPS);
+    run.step = STEPS;
+    CHECK_OK(weir_run_save(&run, f.file[1], NULL));
+    end(&a);
+
+    CHECK_OR_RETURN(begin(&b, kind, graph, 99));
+    if (warm)
+        steps(&b, 0, 1);
+    run = run_of(&b, 0);
+    CHECK_OK(weir_run_load(&run, f.file[0]));
+    CHECK(run.step == FIRST);
+    CHECK_OK(weir_run_save(&run, f.file[2], NULL));
+    same_file(f.file[0], f.file[2]);
+    steps(&b, (int)run.step, STEPS);
+    run.step = STEPS;
+    CHECK_OK(weir_run_save(&run, f.file[2], NULL));
+    same_file(f.file[1], f.file[2]);
+
+    weir_load_counts counts;
+    CHECK_OK(weir_model_load(b.model, f.file[0], &(weir_load_options){.counts = &counts}));
+    CHECK(counts.loaded == 8 && counts.unexpected == 0);
+    end(&b);
+    folder_remove(&f);
+}
+
+CASE(resumed_training_has_equal_bits)
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int way = 0; way < 4; way++)
+            resumes(kind, way & 1, way & 2);
+}
+
+/* A file from before the first update resets the states of a run that has made some. */
+CASE(a_run_before_its_first_step)
+{
+    training a;
+    folder   f;
+    CHECK_OR_RETURN(folder_make(&f));
+    CHECK_OR_RETURN(begin(&a, ADAGRAD, true, 3));
+    weir_run run = run_of(&a, 0);
+
+    CHECK_OK(weir_run_save(&run, f.file[0], NULL));
+    steps(&a, 0, STEPS);
+    run.step = STEPS;
+    CHECK_OK(weir_run_save(&run, f.file[1], NULL));
+    CHECK_OK(weir_run_load(&run, f.file[0]));
+    CHECK(run.step == 0);
+    steps(&a, 0, STEPS);
+    run.step = STEPS;
+    CHECK_OK(weir_run_save(&run, f.file[2], NULL));
+    same_file(f.file[1], f.file[2]);
+    end(&a);
+    folder_remove(&f);
+}
+
+CASE(other_runs_are_refused)
+{
+    training a, b;
+    folder   f;
+    CHECK_OR_RETURN(folder_make(&f));
+    CHECK_OR_RETURN(begin(&a, ADAM, false, 3) && begin(&b, SGD, false, 4));
+    weir_run run = run_of(&a, 5), other = run_of(&b, 1);
+
+    CHECK_OK(weir_run_save(&run, f.file[0], NULL));
+    CHECK_STATUS(weir_run_load(&other, f.file[0]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "'adam m v', the run's is 'sgd momentum updates'");
+    run.scaler = NULL;
+    CHECK_STATUS(weir_run_load(&run, f.file[0]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "3 unexpected");
+    CHECK_OK(weir_model_save(a.model, f.file[1], NULL));
+    CHECK_STATUS(weir_run_load(&run, f.file[1]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "is no file of run_save: it lacks weir_step");
+    run.step = -1;
+    CHECK_STATUS(weir_run_save(&run, f.file[1], NULL), WEIR_ERR_INVALID);
+    CHECK(other.step == 1);
+    end(&a);
+    end(&b);
+    folder_remove(&f);
+}
