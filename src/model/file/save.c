@@ -26,7 +26,8 @@ static int in_order(const void *a, const void *b)
 {
     const weir_file_item *const x = *(weir_file_item *const *)a;
     const weir_file_item *const y = *(weir_file_item *const *)b;
-    const size_t                p = weir_dtype_size(x->desc.dtype), q = weir_dtype_size(y->desc.dtype);
+    const size_t                p = weir_dtype_size(x->desc.dtype);
+    const size_t                q = weir_dtype_size(y->desc.dtype);
 
     return p != q ? (p < q) - (p > q) : strcmp(x->name, y->name);
 }
