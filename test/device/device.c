@@ -142,6 +142,12 @@ CASE(random_stream)
     CHECK_OK(weir_device_seed(d, 42));
     CHECK(d->seed == 42 && weir_device_draw(d, 1) == 0);
     CHECK(weir_device_seed(NULL, 1) != WEIR_OK);
+    CHECK_OK(weir_device_set_random(d, (weir_random){.seed = 7, .position = UINT64_MAX / 2}));
+    CHECK(d->seed == 7 && weir_device_draw(d, 3) == UINT64_MAX / 2);
+    CHECK(weir_device_random(d).seed == 7 &&
+          weir_device_random(d).position == UINT64_MAX / 2 + 3);
+    CHECK(weir_device_random(NULL).position == 0);
+    CHECK(weir_device_set_random(NULL, (weir_random){0}) != WEIR_OK);
     weir_device_close(d);
 }
 

@@ -1,4 +1,5 @@
 /* resume.c - a training that is saved and loaded has the bits of one that was never interrupted. */
+#include "core/mem.h"
 #include "temp_folder.h"
 
 enum { BATCH = 4, IN = 6, OUT = 3, FIRST = 3, STEPS = 7 };
@@ -204,4 +205,64 @@ CASE(other_runs_are_refused)
     end(&a);
     end(&b);
     folder_remove(&f);
+}
+
+/* Every allocation of loading a run fails in turn, while the optimiser has no states yet. */
+CASE(failing_memory_resumes_nothing)
+{
+    training a;
+    bool     good = false;
+    int      refused = 0;
+    folder   f;
+    CHECK_OR_RETURN(folder_make(&f));
+    CHECK_OR_RETURN(begin(&a, SGD, false, 3));
+    steps(&a, 0, FIRST);
+    weir_run run = run_of(&a, FIRST);
+    CHECK_OK(weir_run_save(&run, f.file[0], NULL));
+    end(&a);
+
+    for (int64_t n = 0; !good && n < 400; n++) {
+        CHECK_OR_RETURN(begin(&a, SGD, false, 9));
+        run = run_of(&a, 0);
+        CHECK_OK(weir_run_save(&run, f.file[1], NULL));
+        weir_mem_fail_nth(n, false);
+        const weir_status s = weir_run_load(&run, f.file[0]);
+        good = !weir_mem_failed();
+        weir_mem_fail_nth(-1, false);
+        if (!good && s != WEIR_OK) {
+            CHECK(s == WEIR_ERR_NOMEM && run.step == 0 && weir_device_random(a.dev).seed == 9);
+            refused++;
+        } else {
+            CHECK(s == WEIR_OK && run.step == FIRST);
+        }
+        CHECK_OK(weir_run_load(&run, f.file[0]));
+        CHECK_OK(weir_run_save(&run, f.file[2], NULL));
+        same_file(f.file[0], f.file[2]);
+        end(&a);
+    }
+    CHECK(good && refused > 20);
+    folder_remove(&f);
+}
+
+/* A file of format 1, kept from the first version that wrote it: it stays readable. */
+CASE(format_1_is_read)
+{
+    weir_device *d = weir_device_open(check_device(), NULL);
+    weir_model  *m = weir_model_new(d);
+    weir_optim  *o = weir_sgd_new(d, 1, &(weir_sgd_options){.momentum = 0.5});
+    weir_run     run = {.model = m, .optim = o};
+    float        w[4], momentum[4];
+
+    CHECK(weir_linear_new(m, "fc", 2, 2, true) != NULL);
+    CHECK_OK(weir_run_load(&run, WEIR_TEST_DIR "/data/run-format1.safetensors"));
+    CHECK(run.step == 41 && weir_device_random(d).seed == 7 &&
+          weir_device_random(d).position == 1);
+    CHECK_OK(weir_read(weir_model_param(m, 0), w, sizeof w));
+    CHECK(weir_optim_state_count(o) == 1);
+    CHECK_OK(weir_read(weir_optim_state(o, 0), momentum, sizeof momentum));
+    CHECK_NEAR(w[3], 0.875, 0);
+    CHECK_NEAR(momentum[3], 0.5, 0);
+    weir_optim_free(o);
+    weir_model_free(m);
+    weir_device_close(d);
 }
