@@ -147,7 +147,8 @@ def known_policies(weir):
 
 
 def try_case(args, model, base, policy, budget, options, note=""):
-    """A row; whether it trained; the smallest budget that would work, if it did not."""
+    """Returns (row, trained, smallest): if the case did not train, the smallest budget that would
+    work, else None."""
     try:
         case = Case(args, model, base, options)
         if budget and not (case.planned == case.measured <= budget):

@@ -46,7 +46,7 @@ def main():
 
     def one(case):
         def batch(i):
-            """Each row reads on where it stopped, with the state it had."""
+            """Each row of the batch continues the text where it stopped, with the state it had."""
             at = i % ((rows.shape[1] - 1) // args.length) * args.length
             part = rows[:, at:at + args.length + 1].T
             state = [tensor.to_numpy(t) for t in net.state] if at else [zeros, zeros]

@@ -63,7 +63,7 @@ class Case:
         self._memory(net)
 
     def _memory(self, net):
-        """The peak, measured; of a planned step by one more run over canaries."""
+        """Returns the measured peak in bytes; runs a planned step once more, with canaries."""
         if not net.graphs:
             self.peak = device.memory()["live_peak"]
             print(f"{self.label:9}  {self.ms:.3f} ms a step, peak {self.peak} bytes")
@@ -83,14 +83,14 @@ class Case:
 
 
 def run(args, one):
-    """Calls one(case) for the cases asked for; prints the table of both. Returns the cases."""
+    """Calls one(case) for each requested case and prints a table of them. Returns the cases."""
     cases = []
     try:
         for graph in {"off": [False], "on": [True], "both": [False, True]}[args.graph]:
             case = Case(args, graph)
             one(case)
             cases.append(case)
-            gc.collect()            # a model's memory goes before the next one is measured
+            gc.collect()            # frees the model before the next one is measured
     except weir.BudgetError as error:
         sys.exit(str(error))
     if len(cases) == 2:
@@ -123,7 +123,7 @@ class Digits:
 
 
 def patterns(step, batch, size, classes, seed=1):
-    """Made-up images (batch, 3, size, size) and labels: the pattern of a class under noise."""
+    """Synthetic images (batch, 3, size, size) and labels: each class has a pattern, plus noise."""
     y = (np.arange(batch) + step * batch) % min(classes, 10)
     shapes = np.random.default_rng(seed).uniform(-1, 1, (10, 3, 8, 8)).astype(np.float32)
     cells = np.arange(size) * 8 // size

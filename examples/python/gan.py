@@ -1,4 +1,4 @@
-"""gan - two losses at once: a generator learns to draw numbers as a bell curve has them, a critic
+"""gan - two losses at once: a generator learns to draw normally distributed numbers, a critic
 learns to tell them from real ones. Both gradients are taken before either network is updated."""
 import numpy as np
 

@@ -24,7 +24,7 @@ class _Part:
         self.function = function
         self.device = xs[0].device
         self.wanted = [x.requires_grad for x in xs]
-        self.first = None       # the Tensors of the first run, until they have been looked at
+        self.first = None       # the Tensors of the first run, until the operator has read them
 
     def __call__(self, handles):
         xs = [Tensor(data=singa.result(handle, self.device), requires_grad=wanted)
@@ -36,7 +36,7 @@ class _Part:
 
 
 def _checked(ys):
-    """The results of a function as a tuple."""
+    """Returns the results of a function as a tuple."""
     ys = tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
     if not 1 <= len(ys) <= MOST:
         raise ValueError(f"checkpoint: the function returned {len(ys)} results, "

@@ -120,7 +120,7 @@ class Device:
     # -- what it is --
 
     def id(self):
-        """-1 for the CPU and simulated machines, else the number of the card."""
+        """Returns the number of the card, or -1 for the CPU and simulated machines."""
         return self._id
 
     get_id = id
@@ -156,7 +156,7 @@ class Device:
         return capi.weir_info_text(self.handle)
 
     def Sync(self):
-        """Waits until everything that was submitted is done."""
+        """Waits until all submitted work is done."""
         capi.weir_device_sync(self.handle)
 
     sync = Sync
@@ -170,7 +170,7 @@ class Device:
 
     @classmethod
     def EnableLazyAlloc(cls, enable):
-        """Blocks are always allocated at their first use; the switch is remembered only."""
+        """Stores the switch, which has no effect: blocks are allocated at their first use."""
         cls.lazy_alloc = bool(enable)
 
     # -- the device's own graph: SINGA's switch --
@@ -214,7 +214,7 @@ class Device:
         capi.weir_device_exec(self.handle)
 
     def ExecBuffOps(self):
-        """RunGraph under its name of 2020."""
+        """RunGraph under its name of early 2020."""
         self.RunGraph(False)
 
     def SetBudget(self, budget):
@@ -305,7 +305,7 @@ class Device:
 
     @property
     def graph_number(self):
-        """Names the recording at hand; 0 when computing at once."""
+        """Returns the number of the current recording; 0 when computing at once."""
         return self._graph if self.recording else 0
 
     def hold(self, owner):
@@ -441,7 +441,7 @@ class Value:
 
     @property
     def version(self):
-        """A number that grows with each change of the elements."""
+        """Returns a version number that grows with each change of the elements."""
         return self._version
 
     @property
@@ -450,7 +450,8 @@ class Value:
         return self._graph != 0 and self._graph == self.device.graph_number
 
     def share(self):
-        """Others share these elements and must not see changes: a change happens in a copy."""
+        """Marks the elements as shared with others that must not see changes: the next change
+        copies them first."""
         self._shared = not self._state
 
     @property
@@ -488,7 +489,7 @@ class Value:
         if not self._written:
             capi.weir_write_fill(self.writable(), 0.0)
         if self._shared and self.device.recording and not self.recorded:
-            self._can_change()      # a graph is to see changes: they happen in this memory
+            self._can_change()      # in this memory, so that graphs see later changes
         return self._handle
 
     def put(self, handle):

@@ -158,7 +158,7 @@ static void markdown_option(FILE *to, const tool_option *r)
             fallback ? "`" : "");
 }
 
-/* `weir` of an example, wherever it stands in the line, is the one that was built. */
+/* Prints an example with `weir`, wherever it stands in the line, replaced by build/weir. */
 static void built(FILE *to, const char *example)
 {
     const char *const at = strstr(example, "weir ");

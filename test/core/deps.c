@@ -98,7 +98,7 @@ static bool frees_enough(const step *s, const uint32_t *order, uint32_t done, ui
     return makes <= frees;
 }
 
-/* The next call, by definition. */
+/* Returns the call that the definition of the order takes next. */
 static uint32_t next_of(const step *s, const uint32_t *order, uint32_t done)
 {
     uint32_t first = WEIR_NO_CALL;

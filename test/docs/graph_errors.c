@@ -127,7 +127,7 @@ static const struct {
     {"gradient", gradient_after_update},
 };
 
-/* Plays the part that is named, or all of them. */
+/* Runs the part whose name is given as argument, or all parts. */
 int main(int argc, char **argv)
 {
     dev = weir_device_open("cpu", NULL);

@@ -166,7 +166,7 @@ def slope_softsign(dy, _, x):
 
 
 def gelu(x):
-    """inf at inf, where PyTorch has NaN in vectors of f32 and inf elsewhere."""
+    """gelu(inf) is inf; PyTorch gives NaN in vectorised f32 code and inf elsewhere."""
     return torch.where(x == INF, x, F.gelu(x))
 
 

@@ -34,7 +34,7 @@ def _name_in_weir(fullname):
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives a module of weir under singa's name; its own spec stays what it was."""
+    """Imports a module of weir under singa's name; the module keeps its own __spec__."""
 
     def create_module(self, spec):
         if spec.name == "singa":

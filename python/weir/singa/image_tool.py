@@ -55,7 +55,7 @@ def crop_and_resize(img, patch, position):
 
 
 def resize(img, small_size):
-    """The shorter side becomes small_size, the other keeps the proportion."""
+    """Resizes an image so that its shorter side is small_size pixels; keeps its proportions."""
     width, height = img.size
     if width < height:
         return img.resize((small_size, round(small_size * height / width)), Image.BILINEAR)
@@ -132,7 +132,7 @@ class ImageTool:
         return self.imgs
 
     def _each(self, change, choices, num_case, inplace):
-        """Every image by num_case of the choices."""
+        """Replaces every image by num_case results, one for each of as many choices."""
         choices = list(choices)
         if not 0 < num_case <= len(choices):
             raise ValueError(f"num_case is {num_case}, but there are only {len(choices)} choices")
@@ -166,7 +166,7 @@ class ImageTool:
         return self._each(resize_by_hw, [size], 1, inplace)
 
     def rotate_by_range(self, rng, inplace=True):
-        """By a random angle of rng[0]..rng[1] - 1 degrees."""
+        """Rotates by a random angle of rng[0]..rng[1] - 1 degrees."""
         return self._each(lambda img, angle: img.rotate(angle), range(*rng), 1, inplace)
 
     def rotate_by_list(self, angle_list, num_case=1, inplace=True):
@@ -174,12 +174,12 @@ class ImageTool:
         return self._each(lambda img, angle: img.rotate(angle), angle_list, num_case, inplace)
 
     def crop3(self, patch, num_case=1, inplace=True):
-        """Of the largest squares at both ends and in the middle, resized to patch."""
+        """Crops the largest squares at both ends and in the middle, resized to patch."""
         return self._each(lambda img, place: crop_and_resize(img, patch, place),
                           ("left", "center", "right"), num_case, inplace)
 
     def crop5(self, patch, num_case=1, inplace=True):
-        """Of the four corners and the centre."""
+        """Crops parts at the four corners and the centre."""
         return self._each(lambda img, place: crop(img, patch, place),
                           ("left_top", "left_bottom", "right_top", "right_bottom", "center"),
                           num_case, inplace)
@@ -193,14 +193,15 @@ class ImageTool:
                           inplace)
 
     def random_crop(self, patch, inplace=True):
-        """A part of size patch (width, height) anywhere."""
+        """Crops a part of size patch (width, height) at a random place."""
         def at_random(img, size):
             left, top = (random.randint(0, have - want) for have, want in zip(img.size, size))
             return img.crop((left, top, left + size[0], top + size[1]))
         return self._each(at_random, [tuple(patch)], 1, inplace)
 
     def random_crop_resize(self, patch, inplace=True):
-        """A part of 8 to 100 % of the area and sides of 3:4 to 4:3, resized to patch."""
+        """Crops a random part with 8 to 100 % of the area and sides of 3:4 to 4:3, and resizes it
+        to patch."""
         def at_random(img, size):
             area = random.uniform(0.08, 1.0) * img.size[0] * img.size[1]
             ratio = random.uniform(3 / 4, 4 / 3)
@@ -211,7 +212,7 @@ class ImageTool:
         return self._each(at_random, [tuple(patch)], 1, inplace)
 
     def _maybe(self, change, num_case, inplace):
-        """The image changed (or not, at random), or both."""
+        """Changes the image or not, at random (num_case 1), or returns both versions (2)."""
         return self._each(lambda img, yes: change(img) if yes else img, (True, False), num_case,
                           inplace)
 

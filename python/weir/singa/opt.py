@@ -243,7 +243,7 @@ class Optimizer:
         return capi.weir_cast(_now(self._lr, self.step_counter), kind)
 
     def _renew(self, everything=False):
-        """Rate and numbers for the step to come, where they change."""
+        """Renews the rate and the numbers that change from step to step, for the next step."""
         changes = everything or not isinstance(self._lr, Constant)
         if changes:
             self.lr_value.data.value.put(self._rate_now())
@@ -524,33 +524,34 @@ class DistOpt:
         return getattr(self.opt, name)
 
     def update(self, param, grad):
-        """apply of the optimiser, with the parameter's own name."""
+        """Calls the optimiser's apply with the parameter's own name."""
         self.opt.apply(param.name, param, grad)
 
     def all_reduce(self, tensor):
-        """The sum over one process: the tensor as it is."""
+        """Returns the tensor unchanged: the sum over one process."""
 
     def fused_all_reduce(self, tensors, send=True):
-        """The sums over one process: the tensors as they are."""
+        """Returns the tensors unchanged: the sums over one process."""
 
     all_reduce_half = all_reduce
     fused_all_reduce_half = fused_all_reduce
 
     def sparsification(self, tensor, accumulation=None, spars=0.05, topK=False):
-        """What few of the gradients to send: nothing is sent."""
+        """Does nothing: with one process no gradients are sent."""
 
     fused_sparsification = sparsification
 
     def wait(self):
-        """Nothing is under way."""
+        """Returns at once: with one process nothing is being sent."""
 
     def backward_and_update(self, loss, threshold=2097152):
-        """Gradients of the loss and updates, by the optimiser; threshold is ignored."""
+        """Computes gradients of the loss and updates the parameters; threshold is ignored."""
         del threshold
         self.opt(loss)
 
     def backward_and_update_half(self, loss, threshold=2097152, clipping=False, clip_Value=100):
-        """The half precision is that of what is sent; the clipping is done."""
+        """As backward_and_update, with gradients limited to clip_Value if `clipping`. SINGA sends
+        them in half precision; with one process nothing is sent."""
         del threshold
         limit, self.opt.clip_value = self.opt.clip_value, clip_Value if clipping else None
         try:
@@ -559,13 +560,13 @@ class DistOpt:
             self.opt.clip_value = limit
 
     def backward_and_partial_update(self, loss, threshold=2097152):
-        """As backward_and_update: with one process all is synchronised."""
+        """As backward_and_update: with one process there is nothing to synchronise."""
         del threshold
         self.opt(loss)
 
     def backward_and_sparse_update(self, loss, threshold=2097152, spars=0.05, topK=False,
                                    corr=True):
-        """As backward_and_update: with one process nothing is sent, so nothing is left out."""
+        """As backward_and_update: with one process no gradients are sent, so none are dropped."""
         del threshold, spars, topK, corr
         self.opt(loss)
 

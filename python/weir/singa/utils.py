@@ -38,7 +38,7 @@ def get_padding_shape(pad_mode, input_spatial_shape, kernel_spatial_shape, strid
 
 
 def get_output_shape(auto_pad, input_spatial_shape, kernel_spatial_shape, strides_spatial):
-    """Sizes after windows with this padding mode."""
+    """Returns the sizes of the output of windows with this padding mode."""
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         return [-(-size // stride) for size, stride in zip(input_spatial_shape, strides_spatial)]
     if auto_pad in ("VALID", "NOTSET"):

@@ -79,7 +79,7 @@ typedef struct op_row {
     double        half_eps;             /* the same for f16 and bf16, where an exact answer is
                                          * rounded to them; 0: 1 */
     bool          rms;
-    bool          library;              /* may be a library: bits promised per thread count */
+    bool          library;              /* by a library: equal bits only per thread count */
     unsigned      optional;             /* bit i: input i may be NULL */
     unsigned      any_type;             /* bit i: input i may be of another type */
     int           runs;                 /* calls in a row on the same state; 0: 1 */
