@@ -16,11 +16,13 @@ size_t weir_budget_context_movable(const weir_budget_context *f)
     return bytes;
 }
 
-weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t *height)
+weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t limit,
+                                       size_t *height)
 {
     weir_budget_context *const f = ctx;
     bool                       fits = false;
 
+    (void)limit;                /* the graph placer finds the least height */
     weir_status status = weir_schedule_check(s, NULL, 1, SIZE_MAX);
     if (status == WEIR_OK)
         status = weir_graph_apply(f->g, s, f->tensor_of, &f->old);

@@ -34,7 +34,8 @@ size_t      weir_budget_context_movable(const weir_budget_context *f);
 
 /* The `place` function of weir_fit (ctx is the budget context): applies the schedule and places the
  * plan. It stays applied if it is within the limit and `probe` is false. */
-weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t *height);
+weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t limit,
+                                       size_t *height);
 void        weir_budget_context_free(weir_budget_context *f);
 
 #endif

@@ -1,10 +1,10 @@
-/* cache.c - stores a frontier in a file: header, measured times, the decisions of each plan, a
- * checksum.
+/* cache.c - stores a frontier in a file: header, measured times, each plan (its decisions, and the
+ * quick policy that makes it, if one does), a checksum.
  *
  * Words have 8 bytes in the machine's byte order; the file name is the key in hexadecimal. A file
  * is written under a temporary name with mode 0600 and renamed, so readers see only complete files,
  * and the last of two writers wins. Nothing in a file is trusted: sizes must add up, the checksum
- * must be right, every decision must be possible, and plans are lowered and placed again. So an
+ * must be right, every decision must be possible, and plans are made and placed again. So an
  * old, broken or forged file (the hash is not cryptographic) may cost time, but cannot do harm. */
 #include "graph/memory/budget/cache.h"
 
@@ -21,10 +21,12 @@
 #include "core/hash.h"
 #include "core/status.h"
 #include "core/text.h"
+#include "graph/memory/policies/portfolio.h"
+#include "graph/memory/problem/decisions.h"
 #include "graph/memory/problem/lower.h"
 
 #define MAGIC   0x6e616c5072696557u
-#define VERSION 1u
+#define VERSION 2u
 
 enum { MOST_PLANS = 1024 };
 
@@ -34,6 +36,12 @@ typedef struct weir_cache_head {
     uint64_t plans, complete;
     double   rates[2];
 } weir_cache_head;
+
+/* The words of a plan: bytes that the policy planned for, bytes of the placement, and the quick
+ * plan that makes it again (weir_portfolio_plan); entry 0: its decisions do. */
+typedef struct weir_cache_plan {
+    uint64_t target, height, entry, limit;
+} weir_cache_plan;
 
 /* ---- the key ---- */
 
@@ -110,10 +118,10 @@ void weir_cache_close(weir_cache *c)
 
 /* ---- reading ---- */
 
-/* Returns the bytes of one plan: its target, then its decisions, padded to a multiple of 8. */
+/* Returns the bytes of one plan: a weir_cache_plan, then decisions, padded to a multiple of 8. */
 static size_t plan_bytes(uint64_t intervals)
 {
-    return sizeof(uint64_t) + ((size_t)intervals + 7) / 8 * 8;
+    return sizeof(weir_cache_plan) + ((size_t)intervals + 7) / 8 * 8;
 }
 
 /* Returns the bytes of a file with this header, whose numbers have been checked. */
@@ -218,40 +226,6 @@ weir_status weir_cache_read_times(weir_cache *c, const weir_mem_problem *p)
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-/* Is the decision for interval j of the tensor possible? */
-static bool possible(const weir_mem_problem *p, const uint8_t *decisions, uint32_t tensor,
-                     uint32_t j)
-{
-    const weir_mem_tensor *k = &p->tensors.at[tensor];
-    const bool             last = j == k->uses.n, resident = k->producer == WEIR_NO_OP;
-
-    switch (decisions[j]) {
-    case WEIR_KEEP:
-        return true;
-    case WEIR_OFFLOAD:
-        return p->link_out > 0 && p->link_in > 0 &&
-               (resident ? decisions[0] == WEIR_OFFLOAD : !last);
-    case WEIR_COMPRESS:
-        return p->pack_bandwidth > 0 && k->packed && !last && !resident;
-    case WEIR_COMPRESS_MASK:
-        return p->pack_bandwidth > 0 && k->mask && !last && !resident &&
-               weir_among(p, p->ops.at[weir_refs(p, k->uses)[j]].masked, tensor);
-    case WEIR_KEEP_FOR_RECOMPUTE:
-        return last && !resident;
-    default:
-        return !last && !resident;
-    }
-}
-
-static bool all_possible(const weir_mem_problem *p, const uint8_t *decisions)
-{
-    for (uint32_t k = 0; k < p->tensors.n; decisions += p->tensors.at[k++].uses.n + 1)
-        for (uint32_t j = 0; j <= p->tensors.at[k].uses.n; j++)
-            if (!possible(p, decisions, k, j))
-                return false;
-    return true;
-}
-
 weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_frontier *l)
 {
     weir_cache_head h;
@@ -266,12 +240,17 @@ weir_status weir_cache_read(weir_cache *c, const weir_fit *f, weir_frontier *l)
     for (uint64_t i = 0; i < h.plans && good && status == WEIR_OK; i++) {
         const char *const at =
             file + sizeof h + (size_t)h.ops * sizeof(double) + (size_t)i * plan_bytes(h.intervals);
-        uint64_t          target;
-        memcpy(&target, at, sizeof target);
-        const uint8_t *const decisions = (const uint8_t *)at + sizeof target;
-        good = all_possible(f->p, decisions);
+        weir_cache_plan n;
+        memcpy(&n, at, sizeof n);
+        const uint8_t *const      decisions = (const uint8_t *)at + sizeof n;
+        const weir_frontier_point r = {
+            .target = (size_t)n.target,
+            .height = (size_t)n.height,
+            .made_by = {n.entry < UINT32_MAX ? (uint32_t)n.entry : UINT32_MAX, (size_t)n.limit}};
+        good = weir_decisions_are_possible(f->p, decisions) &&
+               (r.made_by.entry == 0 || weir_portfolio_has(f->p, r.made_by.entry));
         if (good)
-            status = weir_frontier_evaluate(l, f, (size_t)target, decisions, &good);
+            status = weir_frontier_evaluate(l, f, &r, decisions, &good);
     }
     if (good && status == WEIR_OK) {
         l->complete = h.complete == 1;
@@ -305,9 +284,10 @@ static char *fill(const weir_cache *c, const weir_mem_problem *p, const weir_fro
         memcpy(at, c->seconds, (size_t)h.ops * sizeof(double));
     at += (size_t)h.ops * sizeof(double);
     for (uint64_t i = 0; i < h.plans; i++, at += plan_bytes(h.intervals)) {
-        const uint64_t target = l->points.at[i].target;
-        memcpy(at, &target, sizeof target);
-        memcpy(at + sizeof target, l->points.at[i].decisions, (size_t)h.intervals);
+        const weir_frontier_point *const r = &l->points.at[i];
+        const weir_cache_plan plan = {r->target, r->height, r->made_by.entry, r->made_by.limit};
+        memcpy(at, &plan, sizeof plan);
+        memcpy(at + sizeof plan, r->decisions, (size_t)h.intervals);
     }
     const uint64_t sum = weir_hash_bytes(WEIR_HASH_SEED, file, (size_t)(at - file));
     memcpy(at, &sum, sizeof sum);
@@ -373,7 +353,8 @@ weir_status weir_cache_fit(weir_cache *c, weir_frontier *l, weir_fit *f)
 
     if (status == WEIR_OK && !f->fits) {
         status = weir_fit_run(f);
-        const weir_frontier_point r = {f->target, f->height, f->s.time - f->p->time, NULL};
+        const weir_frontier_point r = {f->target, f->height, f->s.time - f->p->time, NULL,
+                                       f->made_by};
         if (status == WEIR_OK && f->fits && f->decisions &&
             !weir_frontier_add(l, &r, f->decisions, weir_lower_intervals(f->p)))
             status = WEIR_ERR_NOMEM;

@@ -28,7 +28,7 @@ typedef struct weir_cache_key {
 weir_status weir_cache_open(weir_cache *c, const char *folder, const weir_mem_problem *p,
                             const weir_cache_key *key);
 
-/* Read measured times; the second function also reads the plans of the frontier, lowers them again
+/* Read measured times; the second function also reads the plans of the frontier, makes them again
  * and places them with f->place. A missing or invalid file counts as empty. Return WEIR_OK,
  * ERR_NOMEM or the placer's error. */
 weir_status weir_cache_read_times(weir_cache *c, const weir_mem_problem *p);

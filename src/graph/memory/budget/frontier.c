@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/policies/auto.h"
+#include "graph/memory/problem/decisions.h"
 #include "graph/memory/problem/lower.h"
 
 /* Fraction of the step's time by which plans of neighbouring levels may differ. */
@@ -21,7 +23,7 @@
  * the next larger budget (NEAR) and when it starts from scratch (RECOMPUTED): a whole frontier
  * takes one to five times as long as one budget. Steps of few ops, whose searches are short, get
  * more. */
-enum { SHARE_NEAR = 64, SHARE_RECOMPUTED = 128, SMALL = 200, SHARE_SMALL = 16 };
+enum { SHARE_NEAR = 64, SHARE_RECOMPUTED = 128, SMALL = 200, SHARE_SMALL = 8 };
 
 void weir_frontier_free(weir_frontier *l)
 {
@@ -82,6 +84,62 @@ static weir_status copy_of(const uint8_t *decisions, uint32_t intervals, uint8_t
     return WEIR_OK;
 }
 
+/* Adds the schedule of the fit, which has been placed. */
+static weir_status add_fit(weir_frontier *l, const weir_fit *f, const uint8_t *decisions)
+{
+    const weir_frontier_point r = {f->target, f->height, f->s.time - f->p->time, NULL, f->made_by};
+
+    return weir_frontier_add(l, &r, decisions, weir_lower_intervals(f->p)) ? WEIR_OK
+                                                                           : WEIR_ERR_NOMEM;
+}
+
+/* Reads decisions off a quick plan as a start for searches: keeps everything if they cannot be
+ * lowered. Sets *decisions, which the caller frees. */
+static weir_status start_from(const weir_portfolio *r, uint8_t **decisions)
+{
+    weir_lower_state              w;
+    const weir_mem_problem *const p = r->s.p;
+    const bool                    ok = weir_lower_init(&w, p) &&
+                    (*decisions = weir_mem_zalloc(w.intervals + 1u, 1)) != NULL &&
+                    weir_decisions_from_schedule(&w, &r->s, *decisions);
+
+    if (ok && !weir_decisions_are_possible(p, *decisions))
+        memset(*decisions, WEIR_KEEP, w.intervals);
+    weir_lower_free(&w);
+    return ok ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* Adds the best plan of the quick policies for `limit` bytes: the searches below do not look at
+ * offsets and so may miss it. */
+static weir_status add_portfolio(weir_frontier *l, const weir_fit *like, size_t limit)
+{
+    char                  own[WEIR_VARIANT];
+    const weir_policy_job job = {.p = like->p,
+                                 .limit = limit,
+                                 .addresses = like->quick ? 0 : limit,
+                                 .align = like->align,
+                                 .variant = own};
+    weir_fit       f = *like;
+    weir_portfolio r;
+    uint8_t       *decisions = NULL;
+
+    (void)weir_compress_split(like->variant, own);
+    weir_status status = weir_auto_portfolio(&job, &r);
+    if (status == WEIR_OK && r.found) {
+        f.target = limit;
+        f.made_by = r.made_by;
+        f.s = r.s;
+        status = f.place(f.ctx, &f.s, limit, &f.height);
+        if (status == WEIR_OK)
+            status = start_from(&r, &decisions);
+        if (status == WEIR_OK)
+            status = add_fit(l, &f, decisions);
+    }
+    weir_mem_free(decisions);
+    weir_portfolio_free(&r);
+    return status;
+}
+
 /* Plans for `limit` bytes with 1 / share of the moves, from a point's decisions; NULL: from
  * scratch. */
 static weir_status try_from(weir_frontier *l, const weir_fit *like, size_t limit, uint64_t share,
@@ -98,10 +156,8 @@ static weir_status try_from(weir_frontier *l, const weir_fit *like, size_t limit
     if (start)
         WEIR_TRY(copy_of(start->decisions, intervals, &f.decisions));
     weir_status status = weir_fit_run(&f);
-    if (status == WEIR_OK && f.fits && f.s.valid && f.decisions) {
-        const weir_frontier_point r = {f.target, f.height, f.s.time - f.p->time, NULL};
-        status = weir_frontier_add(l, &r, f.decisions, intervals) ? WEIR_OK : WEIR_ERR_NOMEM;
-    }
+    if (status == WEIR_OK && f.fits && f.s.valid && f.decisions)
+        status = add_fit(l, &f, f.decisions);
     weir_fit_free(&f);
     return status;
 }
@@ -113,7 +169,8 @@ static size_t limit_of(const weir_frontier *l, size_t point)
     return bytes > l->below ? bytes - l->below : 0;
 }
 
-/* Plans all levels. A larger budget's plan may be a bad start for a smaller one, so each level is
+/* Plans all levels: first by searches, then by the quick policies, whose plans are no starts for
+ * searches. A larger budget's plan may be a bad start for a smaller one, so each level is
  * also planned from scratch; planning stops at a level only after a full search for it has
  * failed. */
 static weir_status build(weir_frontier *l, const weir_fit *f)
@@ -134,6 +191,14 @@ static weir_status build(weir_frontier *l, const weir_fit *f)
             WEIR_TRY(try_from(l, f, limit, 1, NULL));
         if (!weir_frontier_best(l, limit))
             break;
+    }
+    for (size_t point = WEIR_FRONTIER_LEVELS; point > 0 && !l->complete; point--) {
+        const size_t               limit = limit_of(l, point);
+        const weir_frontier_point *best = weir_frontier_best(l, limit);
+        if (!best)
+            break;
+        if (best->extra > 0)
+            WEIR_TRY(add_portfolio(l, f, limit));
     }
     l->complete = true;
     return WEIR_OK;
@@ -157,35 +222,39 @@ weir_status weir_frontier_build(weir_frontier *l, const weir_fit *f)
     return try_from(l, f, f->limit, SHARE_SMALL, upper);
 }
 
-/* Lowers the decisions to f->s. */
-static weir_status lower_and_place(weir_fit *f, size_t target, const uint8_t *decisions)
+/* Makes a plan again as f->s. */
+static weir_status make(weir_fit *f, const weir_frontier_point *r, const uint8_t *decisions)
 {
     weir_lower_state w;
-    bool             ok = weir_lower_init(&w, f->p);
 
-    w.budget = f->target = target;
-    ok = ok && weir_lower(&w, decisions);
+    f->target = r->target;
+    f->made_by = r->made_by;
     weir_schedule_free(&f->s);
+    f->s = (weir_schedule){0};
+    if (r->made_by.entry)
+        return weir_portfolio_make(f->p, r->made_by, f->align, &f->s);
+    bool ok = weir_lower_init(&w, f->p);
+    w.budget = r->target;
+    ok = ok && weir_lower(&w, decisions);
     f->s = w.s;
     w.s = (weir_schedule){0};
     weir_lower_free(&w);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
-weir_status weir_frontier_evaluate(weir_frontier *l, const weir_fit *like, size_t target,
-                                   const uint8_t *decisions, bool *good)
+weir_status weir_frontier_evaluate(weir_frontier *l, const weir_fit *like,
+                                   const weir_frontier_point *r, const uint8_t *decisions,
+                                   bool *good)
 {
-    weir_fit    f = *like;
-    weir_status status = lower_and_place(&f, target, decisions);
+    weir_fit f = *like;
 
+    f.s = (weir_schedule){0};
+    weir_status status = make(&f, r, decisions);
     *good = status == WEIR_OK && f.s.valid;
     if (*good)
-        status = f.place(f.ctx, &f.s, &f.height);
-    if (*good && status == WEIR_OK) {
-        const weir_frontier_point r = {target, f.height, f.s.time - f.p->time, NULL};
-        status = weir_frontier_add(l, &r, decisions, weir_lower_intervals(f.p)) ? WEIR_OK
-                                                                                : WEIR_ERR_NOMEM;
-    }
+        status = f.place(f.ctx, &f.s, r->height, &f.height);
+    if (*good && status == WEIR_OK)
+        status = add_fit(l, &f, decisions);
     weir_schedule_free(&f.s);
     return status;
 }
@@ -200,8 +269,10 @@ weir_status weir_frontier_fit(const weir_frontier *l, weir_fit *f)
     weir_mem_free(f->decisions);
     f->decisions = NULL;
     WEIR_TRY(copy_of(r->decisions, weir_lower_intervals(f->p), &f->decisions));
-    WEIR_TRY(lower_and_place(f, r->target, r->decisions));
-    WEIR_TRY(f->place(f->ctx, &f->s, &f->height));
+    WEIR_TRY(make(f, r, r->decisions));
+    WEIR_TRY(f->place(f->ctx, &f->s, f->limit, &f->height));
+    if (f->height > f->limit)
+        WEIR_TRY(f->place(f->ctx, &f->s, r->height, &f->height));
     f->fits = f->height <= f->limit;
     return WEIR_OK;
 }

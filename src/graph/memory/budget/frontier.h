@@ -13,7 +13,10 @@ typedef struct weir_frontier_point {
     size_t   target;    /* bytes that the policy planned for: copies wait by it */
     size_t   height;    /* bytes of its placement */
     double   extra;     /* seconds */
-    uint8_t *decisions; /* [intervals] decisions (lower.h); owned */
+    /* [intervals] decisions (lower.h); owned. They make the plan unless made_by names a quick plan;
+     * then they are only a start for searches. */
+    uint8_t        *decisions;
+    weir_portfolio_plan made_by; /* entry 0: none */
 } weir_frontier_point;
 
 /* For one problem, policy and number of moves. Initialise it to {0}, then set `whole` and
@@ -44,11 +47,12 @@ const weir_frontier_point *weir_frontier_best(const weir_frontier *l, size_t lim
 bool weir_frontier_add(weir_frontier *l, const weir_frontier_point *r, const uint8_t *decisions,
                        uint32_t intervals);
 
-/* Lowers decisions from elsewhere, made for `target` bytes and known to be possible, places them
- * with f->place and adds the point. *good says whether they are a valid plan. Returns WEIR_OK,
- * ERR_NOMEM or the placer's error. */
-weir_status weir_frontier_evaluate(weir_frontier *l, const weir_fit *f, size_t target,
-                                   const uint8_t *decisions, bool *good);
+/* Makes a plan from elsewhere again, by r->made_by or from possible decisions for r->target bytes,
+ * places it with f->place, within r->height bytes if it can, and adds the point. *good says whether
+ * it is valid. Returns WEIR_OK, ERR_NOMEM or the placer's error. */
+weir_status weir_frontier_evaluate(weir_frontier *l, const weir_fit *f,
+                                   const weir_frontier_point *r, const uint8_t *decisions,
+                                   bool *good);
 
 /* Plans every level not yet tried, from the highest down to the first that fails, and f->limit
  * itself if it lies between levels whose plans differ. `f` holds problem, policy and placer and is

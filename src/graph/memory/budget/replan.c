@@ -185,21 +185,24 @@ static weir_status replan_graph(weir_replan *replan, bool *fits)
     weir_fit                   a = {.p = &f->problem, .limit = f->arena_limit,
                                     .place = weir_budget_context_assign, .ctx = f};
     const uint32_t intervals = weir_lower_intervals(&f->problem);
+    const weir_frontier_point running = {.target = f->target, .height = f->arena_limit};
     bool           good;
 
     WEIR_TRY(weir_policy_find(replan->policy, &a.policy, &a.variant));
     f->probe = true;
-    weir_status status = weir_frontier_evaluate(&l, &a, f->target, f->decisions, &good);
+    weir_status status = weir_frontier_evaluate(&l, &a, &running, f->decisions, &good);
     if (status == WEIR_OK)
         status = weir_fit_run(&a);
     f->probe = false;
-    const weir_frontier_point r = {a.target, a.height, a.s.time - f->problem.time, NULL};
+    const weir_frontier_point r = {a.target, a.height, a.s.time - f->problem.time, NULL,
+                                   a.made_by};
     if (status == WEIR_OK && a.fits && a.decisions &&
         !weir_frontier_add(&l, &r, a.decisions, intervals))
         status = WEIR_ERR_NOMEM;
     const weir_frontier_point *const best = weir_frontier_best(&l, f->arena_limit);
     a.fits = false;
-    if (status == WEIR_OK && best && memcmp(best->decisions, f->decisions, intervals) != 0)
+    if (status == WEIR_OK && best &&
+        (best->made_by.entry || memcmp(best->decisions, f->decisions, intervals) != 0))
         status = weir_frontier_fit(&l, &a);
     *fits = status == WEIR_OK && a.fits;
     if (*fits) {

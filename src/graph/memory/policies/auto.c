@@ -93,6 +93,18 @@ static weir_status search(weir_policy_job *job, weir_search *s, const weir_portf
     return status;
 }
 
+weir_status weir_auto_portfolio(const weir_policy_job *job, weir_portfolio *r)
+{
+    unsigned set;
+    uint8_t *hint = NULL;
+
+    *r = (weir_portfolio){0};
+    WEIR_TRY(levers_from(job->variant, &set));
+    const weir_status status = find_portfolio(job, set, r, &hint);
+    weir_mem_free(hint);
+    return status;
+}
+
 weir_status weir_policy_auto(weir_policy_job *job)
 {
     weir_search s = {.p = job->p,
@@ -113,6 +125,7 @@ weir_status weir_policy_auto(weir_policy_job *job)
         status = search(job, &s, &portfolio);
     if (status == WEIR_OK && !job->s.now) {     /* the portfolio's plan is faster */
         job->s = portfolio.s;
+        job->quick = portfolio.made_by;
         portfolio.s = (weir_schedule){0};
     }
     weir_mem_free(hint);

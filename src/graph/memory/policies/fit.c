@@ -20,6 +20,7 @@ weir_status weir_fit_run(weir_fit *f)
                                .decisions = f->decisions};
         weir_status     status = weir_compress_plan(f->policy, &job);
         f->decisions = job.decisions;
+        f->made_by = job.quick;
         f->target = target;
         f->proven = i ? f->proven : job.proven;
         weir_schedule_free(&f->s);
@@ -27,7 +28,7 @@ weir_status weir_fit_run(weir_fit *f)
         if (status == WEIR_OK && !f->s.valid)
             return WEIR_OK;
         if (status == WEIR_OK)
-            status = f->place(f->ctx, &f->s, &f->height);
+            status = f->place(f->ctx, &f->s, f->limit, &f->height);
         WEIR_TRY(status);
         f->fits = f->height <= f->limit;
         if (f->s.peak > target || target == 0)

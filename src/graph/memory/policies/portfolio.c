@@ -16,20 +16,48 @@ typedef struct weir_entry {
     const char *variant;
 } weir_entry;
 
-/* mincut is not among them: the search starts from it in any case. */
+/* Caches name plans by their index here, so a change needs a new VERSION in cache.c. mincut is not
+ * among them: the search starts from it in any case. The first RECOMPUTING only recompute, the
+ * others need a link. */
 static const weir_entry entries[] = {
     {weir_policy_dtr_lookahead, ""},     {weir_policy_dtr, ""},
     {weir_policy_dtr, "eq"},             {weir_policy_dtr, "local"},
     {weir_policy_dtr, "lru"},            {weir_policy_dtr, "size"},
     {weir_policy_dtr, "msps"},           {weir_policy_sublinear, ""},
     {weir_policy_checkpoint, "speed"},   {weir_policy_checkpoint, "memory"},
-    {weir_policy_checkpoint, "sequential"}};
+    {weir_policy_checkpoint, "sequential"},
+    {weir_policy_delta, ""},             {weir_policy_capuchin, ""},
+    {weir_policy_autotm, ""},            {weir_policy_checkpoint, "offload"},
+    {weir_policy_vdnn, ""}};
 
-static const weir_entry swappers[] = {{weir_policy_delta, ""},
-                                      {weir_policy_capuchin, ""},
-                                      {weir_policy_autotm, ""},
-                                      {weir_policy_checkpoint, "offload"},
-                                      {weir_policy_vdnn, ""}};
+enum { RECOMPUTING = 11, ENTRIES = sizeof entries / sizeof *entries };
+
+static weir_policy_job job_for(const weir_mem_problem *p, weir_portfolio_plan by, size_t align)
+{
+    return (weir_policy_job){.p = p,
+                             .limit = by.limit,
+                             .align = align,
+                             .variant = entries[by.entry - 1].variant,
+                             .or_none = true};
+}
+
+bool weir_portfolio_has(const weir_mem_problem *p, uint32_t entry)
+{
+    const bool linked = p->link_out > 0 && p->link_in > 0;
+
+    return entry > 0 && entry <= (linked ? ENTRIES : RECOMPUTING);
+}
+
+weir_status weir_portfolio_make(const weir_mem_problem *p, weir_portfolio_plan by, size_t align,
+                                weir_schedule *s)
+{
+    weir_policy_job   own = job_for(p, by, align);
+    const weir_status status = entries[by.entry - 1].plan(&own);
+
+    weir_mem_free(own.decisions);
+    *s = own.s;
+    return status;
+}
 
 /* *height receives the height of the schedule's placement if the job asks for addresses, else 0. */
 static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
@@ -48,27 +76,23 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
 }
 
 /* The policy's plan becomes the best one if it fits and is faster. */
-static weir_status try_policy(const weir_policy_job *job, const weir_entry *entry,
-                              weir_portfolio *r)
+static weir_status try_policy(const weir_policy_job *job, uint32_t entry, weir_portfolio *r)
 {
     enum { TRIES = 4 };
-    weir_policy_job own = {.p = job->p,
-                           .limit = job->limit,
-                           .align = job->align,
-                           .variant = entry->variant,
-                           .or_none = true};
+    weir_policy_job own = job_for(job->p, (weir_portfolio_plan){entry, job->limit}, job->align);
     weir_status     status = WEIR_OK;
 
     for (int i = 0; i < TRIES && status == WEIR_OK; i++) {
         size_t height;
-        status = entry->plan(&own);
+        status = entries[entry - 1].plan(&own);
         if (status != WEIR_OK || !own.s.valid || own.s.peak > job->limit ||
             (r->found && own.s.time >= r->s.time))
             break;
         status = height_of(job, &own.s, &height);
         if (status == WEIR_OK && height <= job->addresses) {
             weir_schedule_free(&r->s);
-            *r = (weir_portfolio){.s = own.s, .found = true};
+            *r = (weir_portfolio){
+                .s = own.s, .found = true, .made_by = {entry, own.limit}};
             return WEIR_OK;
         }
         const size_t less = (height - job->addresses) / 2 + 1;
@@ -85,15 +109,15 @@ static weir_status try_policy(const weir_policy_job *job, const weir_entry *entr
 weir_status weir_portfolio_run(const weir_policy_job *job, weir_portfolio *r)
 {
     *r = (weir_portfolio){0};
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        WEIR_TRY(try_policy(job, &entries[i], r));
+    for (uint32_t i = 0; i < RECOMPUTING; i++)
+        WEIR_TRY(try_policy(job, i + 1, r));
     return WEIR_OK;
 }
 
 weir_status weir_portfolio_run_offload(const weir_policy_job *job, weir_portfolio *r)
 {
-    for (size_t i = 0; i < sizeof swappers / sizeof *swappers; i++)
-        WEIR_TRY(try_policy(job, &swappers[i], r));
+    for (uint32_t i = RECOMPUTING; i < ENTRIES; i++)
+        WEIR_TRY(try_policy(job, i + 1, r));
     return WEIR_OK;
 }
 

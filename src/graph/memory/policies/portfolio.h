@@ -9,7 +9,17 @@ typedef struct weir_portfolio {
     /* ended; fits the job's limit and can be placed within job->addresses */
     weir_schedule s;
     bool          found;
+    weir_portfolio_plan made_by;
 } weir_portfolio;
+
+/* Returns whether the portfolio has the entry and the problem the link that it may need. */
+bool weir_portfolio_has(const weir_mem_problem *p, uint32_t entry);
+
+/* Makes a plan again: *s receives an ended schedule, which the caller frees in any case. Requires
+ * weir_portfolio_has and the problem and alignment for which the plan was made. Returns WEIR_OK or
+ * ERR_NOMEM. */
+weir_status weir_portfolio_make(const weir_mem_problem *p, weir_portfolio_plan by, size_t align,
+                                weir_schedule *s);
 
 /* Runs the policies that only recompute. Returns WEIR_OK or the placer's error; the caller frees *r
  * in either case. */

@@ -79,3 +79,37 @@ bool weir_decisions_from_schedule(const weir_lower_state *w, const weir_schedule
     weir_mem_free(event);
     return true;
 }
+
+/* Is the decision for interval j of the tensor possible? */
+static bool possible(const weir_mem_problem *p, const uint8_t *decisions, uint32_t tensor,
+                     uint32_t j)
+{
+    const weir_mem_tensor *k = &p->tensors.at[tensor];
+    const bool             last = j == k->uses.n, resident = k->producer == WEIR_NO_OP;
+
+    switch (decisions[j]) {
+    case WEIR_KEEP:
+        return true;
+    case WEIR_OFFLOAD:
+        return p->link_out > 0 && p->link_in > 0 &&
+               (resident ? decisions[0] == WEIR_OFFLOAD : !last);
+    case WEIR_COMPRESS:
+        return p->pack_bandwidth > 0 && k->packed && !last && !resident;
+    case WEIR_COMPRESS_MASK:
+        return p->pack_bandwidth > 0 && k->mask && !last && !resident &&
+               weir_among(p, p->ops.at[weir_refs(p, k->uses)[j]].masked, tensor);
+    case WEIR_KEEP_FOR_RECOMPUTE:
+        return last && !resident;
+    default:
+        return !last && !resident;
+    }
+}
+
+bool weir_decisions_are_possible(const weir_mem_problem *p, const uint8_t *decisions)
+{
+    for (uint32_t k = 0; k < p->tensors.n; decisions += p->tensors.at[k++].uses.n + 1)
+        for (uint32_t j = 0; j <= p->tensors.at[k].uses.n; j++)
+            if (!possible(p, decisions, k, j))
+                return false;
+    return true;
+}

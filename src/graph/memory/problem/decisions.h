@@ -11,4 +11,8 @@
 bool weir_decisions_from_schedule(const weir_lower_state *w, const weir_schedule *s,
                                   uint8_t *decisions);
 
+/* Returns whether each of decisions[intervals] can be lowered: what it needs (a link, a compressed
+ * form, another use) exists. */
+bool weir_decisions_are_possible(const weir_mem_problem *p, const uint8_t *decisions);
+
 #endif

@@ -6,6 +6,12 @@
 
 enum { WEIR_VARIANT = 64 };     /* bytes of a variant before the slash, with the final zero */
 
+/* Names a plan of one of the quick policies (portfolio.h), which makes it again. */
+typedef struct weir_portfolio_plan {
+    uint32_t entry; /* 1 + index of the policy; 0: none */
+    size_t   limit; /* bytes that it planned for */
+} weir_portfolio_plan;
+
 typedef struct weir_policy_job {
     const weir_mem_problem *p;
     size_t                  limit;     /* bytes of tensors and workspace to stay within */
@@ -18,6 +24,8 @@ typedef struct weir_policy_job {
     bool                    or_none; /* true: a plan that exceeds the limit is of no use */
     uint8_t      *decisions; /* in: decisions (lower.h) to begin with, or NULL; out: those of the
                               * answer, if the policy works by decisions. The caller frees it. */
+    /* out: the quick plan that the answer is, which decisions do not describe; entry 0: none */
+    weir_portfolio_plan quick;
     double        proven;    /* out: proven lower bound on the extra seconds of any plan of this
                               * kind; INFINITY: infeasible; 0: nothing proven */
     weir_schedule s;         /* out: the answer, ended. s.peak > limit: nothing smaller was found;

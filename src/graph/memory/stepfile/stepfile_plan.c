@@ -23,18 +23,18 @@
 typedef struct weir_layouter {
     weir_offsets offsets;
     size_t       align, base; /* base: bytes below the tensors that are always on the device */
-    size_t       limit;       /* bytes for the tensors; 0: as few as possible */
+    bool         within;      /* any offsets within the limit; false: as few bytes as possible */
     const char  *placement;   /* NULL: any strategy */
 } weir_layouter;
 
-static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *height)
+static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t limit, size_t *height)
 {
     weir_layouter *const l = ctx;
-    const bool           within = l->limit > 0 && !l->placement;
+    const bool           within = l->within && !l->placement;
 
     if (within)
-        WEIR_TRY(weir_assign_offsets_within(s, l->align, l->limit, &l->offsets));
-    if (!within || l->offsets.height > l->limit)
+        WEIR_TRY(weir_assign_offsets_within(s, l->align, limit, &l->offsets));
+    if (!within || l->offsets.height > limit)
         WEIR_TRY(weir_assign_offsets(s, l->align, l->placement, &l->offsets));
     *height = l->offsets.height;
     return weir_schedule_check(s, &l->offsets, l->align, *height);
@@ -52,7 +52,7 @@ static weir_status settle(weir_layouter *l, weir_fit *f)
 
     if (l->placement || !s->valid || !f->fits || f->height <= s->peak + s->peak / 100)
         return WEIR_OK;
-    weir_status status = assign_offsets(&low, s, &height);
+    weir_status status = assign_offsets(&low, s, 0, &height);
     if (status == WEIR_OK && height < f->height) {
         if (!weir_schedule_simulate(s, &l->offsets, &before) ||
             !weir_schedule_simulate(s, &low.offsets, &after))
@@ -223,7 +223,7 @@ static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how
         l.base += (o->problem.tensors.at[k].bytes + l.align - 1) & ~(l.align - 1);
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
     f.limit = budget > l.base ? budget - l.base : 0;
-    l.limit = how->budget ? f.limit : 0;
+    l.within = how->budget && f.limit > 0;
     WEIR_TRY(weir_bound_of(p, f.limit, &levers, &b));
     stats->floor_bytes = l.base + b.feasible_bytes;
     stats->least_extra_ms = b.extra_seconds * 1e3;

@@ -19,8 +19,9 @@
 
 enum { ALIGN = 64, HEAD = 80, MOST_FILE = 1 << 20 };
 
-static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *height)
+static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t limit, size_t *height)
 {
+    (void)limit;
     weir_offsets *const   l = ctx;
     const weir_status status = weir_assign_offsets(s, ALIGN, NULL, l);
     *height = l->height;
@@ -167,7 +168,7 @@ CASE(wrong_files)
             bad[way < 45 ? 8 : 8 * below(7)]++;       /* version; any word of the header */
             seal(bad, n);
         } else {
-            memset(bad + HEAD + 8, WEIR_KEEP_FOR_RECOMPUTE, 4); /* the first plan's decisions */
+            memset(bad + HEAD + 32, WEIR_KEEP_FOR_RECOMPUTE, 4); /* the first plan's decisions */
             seal(bad, n);
         }
         write_file(path, bad, size);

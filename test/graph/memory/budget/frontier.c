@@ -8,8 +8,9 @@
 
 enum { ALIGN = 64, BUDGETS = 24 };
 
-static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *height)
+static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t limit, size_t *height)
 {
+    (void)limit;
     weir_offsets *const   l = ctx;
     const weir_status status = weir_assign_offsets(s, ALIGN, NULL, l);
     *height = l->height;
@@ -111,8 +112,10 @@ CASE(more_room_is_never_slower)
 CASE(beaten_plans_go)
 {
     const uint8_t     decisions[3] = {0, 1, 2};
-    const weir_frontier_point all[] = {{9, 90, 1.0, NULL}, {5, 50, 3.0, NULL}, {7, 70, 3.5, NULL},
-                                       {7, 70, 2.0, NULL}, {5, 50, 3.0, NULL}, {4, 45, 1.5, NULL}};
+    const weir_frontier_point all[] = {
+        {.target = 9, .height = 90, .extra = 1.0}, {.target = 5, .height = 50, .extra = 3.0},
+        {.target = 7, .height = 70, .extra = 3.5}, {.target = 7, .height = 70, .extra = 2.0},
+        {.target = 5, .height = 50, .extra = 3.0}, {.target = 4, .height = 45, .extra = 1.5}};
     static const uint32_t     n[] = {1, 2, 2, 3, 3, 2};
     weir_frontier             l = {0};
 
@@ -136,15 +139,16 @@ CASE(foreign_decisions_are_judged)
     const weir_fit f = fit_for(&p, &offsets, l.whole);
     const uint32_t intervals = weir_lower_intervals(&p);
     uint8_t *const decisions = weir_mem_alloc(intervals + 1u);
-    bool           good;
+    const weir_frontier_point from = {.target = l.whole};
+    bool                      good;
     CHECK_OR_RETURN(decisions != NULL);
     memset(decisions, WEIR_KEEP, intervals);
-    CHECK_OK(weir_frontier_evaluate(&l, &f, l.whole, decisions, &good));
+    CHECK_OK(weir_frontier_evaluate(&l, &f, &from, decisions, &good));
     CHECK(good && l.points.n == 1 && l.points.at[0].extra == 0);
     for (int i = 0; i < 50; i++) {
         for (uint32_t g = 0; g < intervals; g++)
             decisions[g] = below(2) ? WEIR_RECOMPUTE : WEIR_RECOMPUTE_TRANSIENT;
-        CHECK_OK(weir_frontier_evaluate(&l, &f, l.whole, decisions, &good));
+        CHECK_OK(weir_frontier_evaluate(&l, &f, &from, decisions, &good));
     }
     for (uint32_t i = 1; i < l.points.n; i++)
         CHECK(l.points.at[i].height < l.points.at[i - 1].height &&

@@ -49,8 +49,9 @@ typedef struct place {
     size_t       limit;
 } place;
 
-static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t *height)
+static weir_status assign_offsets(void *ctx, const weir_schedule *s, size_t limit, size_t *height)
 {
+    (void)limit;
     place      *x = ctx;
     weir_status status = weir_assign_offsets_within(s, 64, x->limit, &x->offsets);
 

@@ -87,6 +87,61 @@ CASE(budgets_down_to_what_fits)
     weir_stepfile_free(o);
 }
 
+/* Returns the least extra time in percent of the quick policies within the budget. */
+static double quickest(const weir_stepfile *o, size_t budget, double link)
+{
+    static const char *const all[] = {"dtr", "sublinear", "checkpoint:memory", "capuchin", "delta"};
+    double least = HUGE_VAL;
+    char   text[24];
+    snprintf(text, sizeof text, "%zu", budget);
+    for (size_t i = 0; i < (link > 0 ? 5 : 3); i++) {
+        weir_stepfile_plan_stats s;
+        char *const              plan = weir_stepfile_plan(
+            o,
+            &(weir_stepfile_options){
+                .budget = text, .policy = all[i], .link_out = link, .link_in = link},
+            &s);
+        if (plan && 100 * s.extra_ms / s.step_ms < least)
+            least = 100 * s.extra_ms / s.step_ms;
+        weir_text_free(plan);
+    }
+    return least;
+}
+
+/* Whatever the levers, more room is never slower, and no row is slower than a quick policy. */
+CASE(more_room_never_costs_more_time)
+{
+    static const char *const step[] = {WEIR_TEST_DIR "/data/chain.json",
+                                       WEIR_TEST_DIR "/data/levers.json"};
+    static const char *const policy[] = {"auto", "auto", "auto:recompute"};
+
+    for (int i = 0; i < 6; i++) {
+        weir_stepfile *const o = weir_stepfile_read(step[i % 2]);
+        const double         link = i / 2 == 1 ? 12 : 0;
+        const char *const    by = policy[i / 2];
+        size_t               budget, peak, recomputed;
+        double               share, extra, above = 0;
+        int                  row = 0;
+        CHECK_OR_RETURN(o != NULL);
+        weir_sweep *const c = weir_stepfile_sweep(
+            o, &(weir_stepfile_options){
+                   .policy = by, .moves = 100, .link_out = link, .link_in = link});
+        char *const csv = c ? weir_sweep_text(c, WEIR_SWEEP_CSV) : NULL;
+        const char *at = csv ? strchr(csv, '\n') + 1 : "";
+        CHECK(csv != NULL);
+        while (next_row(&at, by, &budget, &share, &peak, &extra, &recomputed)) {
+            const double quick = row++ % 6 == 5 ? quickest(o, budget, link) : HUGE_VAL;
+            if (!CHECK(extra >= above - 1e-3 && extra <= quick + 1e-3))
+                printf("    %s, %s, link %g, %.1f %%: %.4f %%, quick %.4f %%, with more %.4f %%\n",
+                       step[i % 2], by, link, share, extra, quick, above);
+            above = extra;
+        }
+        weir_text_free(csv);
+        weir_sweep_free(c);
+        weir_stepfile_free(o);
+    }
+}
+
 /* 100 % is exactly what the step needs without a budget: the plan of recycle fits it and no less,
  * and plans below 100 % must change something. */
 CASE(the_base_is_the_peak_without_a_budget)
