@@ -106,16 +106,23 @@ def signature(node):
     return f"({arguments})"
 
 
+def decorators(node):
+    """The last names of a function's decorators: property; setter, of @lr.setter."""
+    return [ast.unparse(d).rpartition(".")[2] for d in getattr(node, "decorator_list", [])]
+
+
 def entry(name, node, text, paragraphs, indent=""):
     kind = "class" if isinstance(node, ast.ClassDef) or isinstance(node, ast.Assign) \
         and name[0].isupper() else "function"
     if indent:
-        kind = "method"
-    shown = "" if kind == "class" and isinstance(node, ast.Assign) else signature(node)
+        kind = "property" if "property" in decorators(node) else "method"
+    plain = kind == "property" or kind == "class" and isinstance(node, ast.Assign)
+    shown = "" if plain else signature(node)
     out = [f"{indent}.. py:{kind}:: {name}{shown}", "", paragraphs(text, indent + "   ")]
     if isinstance(node, ast.ClassDef):
         for method in node.body:
-            if isinstance(method, ast.FunctionDef) and method.name[0] != "_":
+            if isinstance(method, ast.FunctionDef) and method.name[0] != "_" \
+                    and "setter" not in decorators(method):
                 said = ast.get_docstring(method)
                 if said:
                     out.append(entry(method.name, method, said, paragraphs, indent + "   "))
