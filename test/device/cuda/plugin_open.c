@@ -40,7 +40,7 @@ CASE(refused)
     CHECK_TEXT(weir_error(), "unknown card 7 (this machine has 1)");
     CHECK(!weir_device_open("cuda:first", NULL));
     CHECK_STATUS(weir_error_status(), WEIR_ERR_INVALID);
-    CHECK_TEXT(weir_error(), "\"cuda:first\"");
+    CHECK_TEXT(weir_error(), "unknown card 'cuda:first'");
     CHECK(!weir_device_open("cuda:", NULL));
     CHECK(!weir_device_open("cuda:-1", NULL));
 }

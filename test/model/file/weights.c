@@ -1,5 +1,6 @@
 /* weights.c - models in files: what is saved is loaded, what does not fit changes nothing. */
 #include <dirent.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -236,19 +237,23 @@ CASE(failing_memory_changes_nothing)
 
 /* ---- killed while it saves ---- */
 
-/* The child: saves one value everywhere, then the next, until it is killed. */
-static void save_for_ever(const char *path, int ready)
+/* Saves one value everywhere, then the next, `times` times or until the process is killed; after
+ * the first save it writes a byte to the file `ready`. */
+static weir_status save_values(const char *path, int ready, int times)
 {
     weir_device *d = open_cpu();
     weir_model  *m = model_new(d, 40);
+    weir_status  s = WEIR_OK;
 
-    for (int i = 0;; i++) {
+    for (int i = 0; i < times && s == WEIR_OK; i++) {
         fill(m, i % 200);
-        if (weir_model_save(m, path, &(weir_save_options){.keep_previous = i % 2 != 0}) != WEIR_OK)
-            _exit(1);
-        if (i == 0 && write(ready, "", 1) != 1)
-            _exit(2);
+        s = weir_model_save(m, path, &(weir_save_options){.keep_previous = i % 2 != 0});
+        if (s == WEIR_OK && i == 0 && write(ready, "", 1) != 1)
+            s = WEIR_ERR_IO;
     }
+    weir_model_free(m);
+    weir_device_close(d);
+    return s;
 }
 
 /* Whether all elements of the model in the file are the same. */
@@ -272,6 +277,54 @@ static bool is_one_save(weir_model *m, const char *path)
     return true;
 }
 
+/* What the case after this one runs in a process of its own, because a forked child may not call
+ * Weir: there WEIR_TEST_SAVES is the number of an open file and a path. */
+CASE(saves_follow_each_other)
+{
+    const char *const asked = getenv("WEIR_TEST_SAVES");
+    char             *path = NULL;
+    const long        ready = asked ? strtol(asked, &path, 10) : 0;
+    folder            f;
+    int               pipes[2];
+
+    if (asked) {
+        CHECK_OK(save_values(path + 1, (int)ready, INT_MAX));
+        return;
+    }
+    CHECK_OR_RETURN(folder_make(&f) && pipe(pipes) == 0);
+    CHECK_OK(save_values(f.file[0], pipes[1], 3));
+    weir_device *d = open_cpu();
+    weir_model  *m = model_new(d, 40);
+    CHECK(is_one_save(m, f.file[0]));
+    weir_model_free(m);
+    weir_device_close(d);
+    close(pipes[0]);
+    close(pipes[1]);
+    remove_all(&f);
+}
+
+/* Starts this program again, to save to the path until it is killed. Returns when it has saved
+ * once; 0 if it did not. */
+static pid_t start_saving(const char *path)
+{
+    int         pipes[2];
+    char        saves[4200], byte;
+    const pid_t child = pipe(pipes) == 0 ? fork() : -1;
+
+    if (child == 0) {
+        snprintf(saves, sizeof saves, "%d %s", pipes[1], path);
+        setenv("WEIR_TEST_SAVES", saves, 1);
+        execl("/proc/self/exe", "test_model", "weights/saves_follow", (char *)NULL);
+        _exit(127);
+    }
+    if (child < 0)
+        return 0;
+    close(pipes[1]);
+    const bool saved = read(pipes[0], &byte, 1) == 1;
+    close(pipes[0]);
+    return saved ? child : 0;
+}
+
 /* WEIR_TEST_KILLS: how often. */
 CASE(a_kill_leaves_the_old_file_or_the_new_one)
 {
@@ -279,21 +332,15 @@ CASE(a_kill_leaves_the_old_file_or_the_new_one)
     const int         kills = asked ? atoi(asked) : 50;
     int               whole = 0;
     folder            f;
-    char              byte;
     CHECK_OR_RETURN(folder_make(&f));
 
     for (int i = 0; i < kills; i++) {
-        int pipes[2], status = 0;
-        CHECK_OR_RETURN(pipe(pipes) == 0);
-        const pid_t child = fork();
-        if (child == 0)
-            save_for_ever(f.file[0], pipes[1]);
-        close(pipes[1]);
-        CHECK(child > 0 && read(pipes[0], &byte, 1) == 1);
+        int         status = 0;
+        const pid_t child = start_saving(f.file[0]);
+        CHECK_OR_RETURN(child > 0);
         usleep((useconds_t)check_int(0, 3000));
         kill(child, SIGKILL);
         CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
-        close(pipes[0]);
         weir_device *d = open_cpu();
         weir_model  *m = model_new(d, 40);
         whole += CHECK(is_one_save(m, f.file[0]));
