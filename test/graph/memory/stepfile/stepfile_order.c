@@ -1,6 +1,7 @@
 /* stepfile_order.c - a step whose updates come late needs less memory in another order. */
-#ifdef WEIR_JANSSON
 #include "core/mem.h"
+
+#ifdef WEIR_JANSSON
 #include "core/text.h"
 #include "temp_folder.h"
 
