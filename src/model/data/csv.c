@@ -99,7 +99,8 @@ static weir_status measure(csv *c)
             c->columns = n;
         if (n != c->columns)
             return weir_file_fail(&c->file,
-                                  "line %lld (offset %lld): %lld columns, but %lld before",
+                                  "line %lld (offset %lld) has %lld columns, the lines before it "
+                                  "have %lld",
                                   (long long)p.line, (long long)(p.at - c->text), (long long)n,
                                   (long long)c->columns);
     }

@@ -17,7 +17,8 @@ weir_data *weir_data_new(weir_desc sample, int64_t n, bool values)
                !__builtin_mul_overflow(bytes, (size_t)sample.dim[i], &bytes);
     }
     if (!fits)
-        weir_fail(WEIR_ERR_NOMEM, "data: %lld samples are more than any memory", (long long)n);
+        weir_fail(WEIR_ERR_NOMEM, "data: %lld samples need more bytes than an address can count",
+                  (long long)n);
     else if (!values || (d->value = weir_host_alloc(bytes)))
         return d;
     weir_host_free(d);

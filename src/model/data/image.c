@@ -150,7 +150,7 @@ static weir_status cifar_count(int n, const char *const *paths, int64_t *count)
         WEIR_TRY(cifar_open(&f, paths[i], &records));
         weir_file_close(&f);
         if (__builtin_add_overflow(*count, records, count) || *count > INT64_MAX / CIFAR_RECORD)
-            return weir_file_fail(&f, "makes the data set larger than any memory");
+            return weir_file_fail(&f, "makes the data set larger than an address can count");
     }
     return WEIR_OK;
 }

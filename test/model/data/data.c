@@ -177,7 +177,8 @@ CASE(csv_refuses_what_is_no_number)
     csv_refused(&f, "", NULL, "has 0 bytes, but no line of numbers");
     csv_refused(&f, " \n\r\n\n", NULL, "no line of numbers");
     csv_refused(&f, "a,b\n", &header, "no line of numbers");
-    csv_refused(&f, "1,2\n3,4,5\n", NULL, "line 2 (offset 4): 3 columns, but 2 before");
+    csv_refused(&f, "1,2\n3,4,5\n", NULL,
+                "line 2 (offset 4) has 3 columns, the lines before it have 2");
     csv_refused(&f, "1\n2\n", NULL, "has 1 column");
     csv_refused(&f, "a,b\n1,2\n", NULL, "'a' is not a number; is line 1 a header?");
     csv_refused(&f, "1,2\n3,x\x01y\n", NULL, "line 2, column 2 (offset 6): 'x?y' is not a number");
@@ -202,7 +203,8 @@ CASE(csv_counts_before_it_allocates)
         memset(text, ',', HALF);
         for (int i = HALF; i < 2 * HALF; i += 2)
             memcpy(text + i, "\n1", 2);
-        csv_refused(&f, text, NULL, "line 2 (offset 1048577): 1 columns, but 1048577 before");
+        csv_refused(&f, text, NULL,
+                    "line 2 (offset 1048577) has 1 columns, the lines before it have 1048577");
         folder_remove(&f);
     }
     weir_host_free(text);

@@ -45,7 +45,7 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
                          "GB, TB, KiB, MiB, GiB, TiB or %%)", text, end);
     const double all = share ? value * unit / 100 : value * unit;   /* 100 % is exactly `whole` */
     if (all >= 0x1p63)
-        return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than any memory", text);
+        return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than an address can count", text);
     *bytes = (size_t)all;
     return WEIR_OK;
 }
