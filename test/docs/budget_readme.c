@@ -36,7 +36,7 @@ int main(void)
     weir_model  *net = weir_model_new(dev);
     weir_layer  *mlp = weir_mlp_new(net, 4, (int64_t[]){64, 256, 256, 10});
 
-    weir_plan_options options = {.budget = "75%"};      /* or "512MB", "0.5GiB" */
+    weir_plan_options options = {.budget = "80%"};      /* or "512MB", "0.5GiB" */
 
     weir_status status = train(dev, mlp, &options);
     if (status == WEIR_OK)
