@@ -125,6 +125,10 @@ typedef struct weir_graph_stats {
     double         record_ms, plan_ms; /* begin to end; inside end */
     double         flops, bytes;       /* of one run, by the operations' cost formulas */
     uint64_t       runs;               /* finished so far */
+    size_t         dropouts;           /* recorded calls of weir_dropout */
+    size_t         batch_statistics;   /* recorded calls of weir_batch_norm in training; with either
+                                        * number above 0 results depend on the step or on the other
+                                        * samples of the batch: record for use in evaluation */
 } weir_graph_stats;
 
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */

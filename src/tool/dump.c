@@ -109,6 +109,8 @@ static int write_json(const tool_options *o, const tool_bench_case *t, const wei
     tool_json_number(&j, "flops", s.flops);
     tool_json_number(&j, "bytes", s.bytes);
     tool_json_count(&j, "runs", s.runs);
+    tool_json_count(&j, "dropouts", s.dropouts);
+    tool_json_count(&j, "batch_statistics", s.batch_statistics);
     return tool_json_end(&j);
 }
 

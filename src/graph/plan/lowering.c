@@ -212,7 +212,9 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
                             .streams = (size_t)weir_streams_used(p),
                             .record_ms = g->record_ms,
                             .plan_ms = g->plan_ms,
-                            .runs = g->runs};
+                            .runs = g->runs,
+                            .dropouts = g->dropouts,
+                            .batch_statistics = g->batch_statistics};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
     s->budget_bytes = g->budget;
     s->cache = g->cache;

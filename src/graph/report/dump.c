@@ -88,11 +88,20 @@ static void line(weir_string *s, const weir_graph *g, uint32_t i, bool planned)
     operands(s, g, i, planned);
 }
 
+/* Says of a step that was recorded in training what evaluation would not do. */
+static void training_calls(weir_string *s, const weir_graph *g)
+{
+    if (g->dropouts + g->batch_statistics > 0)
+        weir_string_add(s, "# recorded in training: %zu dropout, %zu batch statistics\n",
+                        g->dropouts, g->batch_statistics);
+}
+
 void weir_format_graph(const weir_graph *g, weir_string *s)
 {
     weir_string_add(s, "# graph: %u nodes after the passes, %zu recorded; passes:", g->plan->n,
                     g->recorded);
     passes(s, g->plan->passes);
+    training_calls(s, g);
     legend(s);
     for (uint32_t i = 0; i < g->plan->n; i++) {
         line(s, g, i, false);
@@ -120,6 +129,7 @@ static void plan_header(weir_string *s, const weir_graph *g)
     if (g->plan->events)
         weir_string_add(s, "# streams: %zu of the device's, %u events between them\n",
                         stats.streams, g->plan->events - 1);
+    training_calls(s, g);
     weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
     passes(s, g->plan->passes);
     legend(s);
