@@ -17,7 +17,7 @@ import common  # noqa: E402
 from machine import machine  # noqa: E402
 from mlp import MLP  # noqa: E402
 from models import ResNet  # noqa: E402
-from weir import capi, opt, tensor  # noqa: E402
+from weir import _capi as capi, opt, tensor  # noqa: E402
 import weir  # noqa: E402
 
 PAUSE = 0.05    # seconds until the idle worker threads of the other process have stopped spinning

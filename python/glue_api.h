@@ -1,4 +1,4 @@
-/* glue_api.h - functions of weir.capi in place of those whose arguments are arrays, structs of
+/* glue_api.h - functions of weir._capi in place of those whose arguments are arrays, structs of
  * arrays or function pointers. Everything here is wrapped. */
 
 %{

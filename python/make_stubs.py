@@ -1,4 +1,4 @@
-"""make_stubs.py - writes the stubs of weir.capi, from the module that SWIG made, and of weir.tensor
+"""make_stubs.py - writes the stubs of weir._capi, from the module that SWIG made, and of weir.tensor
 and the like, whose types are those of weir/singa/tensor.py.
 
 Usage: make_stubs.py CAPI.PY weir/singa PACKAGE; the stubs go to the folder PACKAGE. SWIG notes C
@@ -11,10 +11,33 @@ import re
 import sys
 
 PLAIN = {"void": "None", "bool": "bool", "double": "float", "float": "float", "int": "int",
-         "char *": "str", "char const *": "str", "PyObject *": "Any", "weir_device *": "Any",
-         "weir_device const *": "Any",
+         "char *": "str", "char const *": "str", "PyObject *": "object",
+         "weir_device *": "_weir_device", "weir_device const *": "_weir_device",
          "size_t": "int", "Py_ssize_t": "int", "int64_t": "int", "uint64_t": "int",
-         "uint32_t": "int", "int32_t": "int", "void *": "Any"}
+         "uint32_t": "int", "int32_t": "int", "void *": "object"}
+# Python objects of the functions of glue_api.h: (name, parameter), or (name, "return").
+OBJECTS = {
+    ("set_errors", "classes"): "list[type[Exception]]",
+    ("set_errors", "return"): "None",
+    ("write", "buffer"): "Buffer",
+    ("write", "return"): "None",
+    ("read", "buffer"): "Buffer",
+    ("read", "return"): "None",
+    ("memory", "return"): "tuple[int, tuple[int, ...]]",
+    ("split", "return"): "list[weir_tensor]",
+    ("vjp", "return"): "list[weir_tensor | None]",
+    ("gradients", "return"): "list[weir_tensor | None]",
+    ("clip", "return"): "tuple[list[weir_tensor], weir_tensor | None]",
+    ("unscale", "return"): "tuple[list[weir_tensor], weir_tensor]",
+    ("rnn", "return"): "list[weir_tensor]",
+    ("checkpoint", "function"): "Callable[[list[weir_tensor]], list[weir_tensor]]",
+    ("checkpoint", "return"): "tuple[object, list[weir_tensor]]",
+    ("callback", "owner"): "object",
+    ("callback", "forward"): "_Callback",
+    ("callback", "backward"): "_Callback | None",
+    ("callback", "descs"): "list[tuple[int, tuple[int, ...]]]",
+    ("callback", "return"): "tuple[object, list[weir_tensor]]",
+}
 # What typemaps turn into a sequence: the names of the counts that stand for (count, array).
 DIMS = ("ndim",)
 TENSORS = {"int": ("n",), "Py_ssize_t": ("n", "nx", "ny", "ndx", "ndy", "nparam", "ngrad")}
@@ -22,10 +45,14 @@ INTEGERS = re.compile(r"int(64_t)? (const \*|\[\d\]|\*)")
 # Functions that give what the header fills through a pointer.
 RESULTS = {"weir_bytes": "int", "weir_graph_measure": "int"}
 HEAD = '''"""The C core, made from its headers by SWIG: include/weir/*.h say what each name does."""
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing_extensions import Buffer
+
+_Operand = tuple[tuple[int, tuple[int, ...]], memoryview | None]
+_Callback = Callable[[list[_Operand], list[_Operand]], None]
 
 class _SwigNonDynamicMeta(type): ...
+class _weir_device: ...
 '''
 
 
@@ -74,23 +101,26 @@ class Stubs:
     def function(self, node, indent=""):
         args = []
         for arg in node.args.args:
-            note = f": {self.parameter(arg.arg, arg.annotation.value)}" if arg.annotation else ""
-            args.append(arg.arg + note)
+            note = OBJECTS.get((node.name, arg.arg))
+            if arg.annotation and not note:
+                note = self.parameter(arg.arg, arg.annotation.value)
+            args.append(f"{arg.arg}: {note}" if note else arg.arg)
         if node.args.vararg:
-            args.append(f"*{node.args.vararg.arg}: Any")
+            args.append(f"*{node.args.vararg.arg}: object")
         if node.args.kwarg:
-            args.append(f"**{node.args.kwarg.arg}: Any")
-        result = RESULTS.get(node.name) or (self.result(node.returns.value) if node.returns
-                                            else "None")
+            args.append(f"**{node.args.kwarg.arg}: object")
+        result = RESULTS.get(node.name) or OBJECTS.get((node.name, "return")) or (
+            self.result(node.returns.value) if node.returns else "None")
         self.lines.append(f"{indent}def {node.name}({', '.join(args)}) -> {result}: ...")
 
     def class_(self, node):
         self.lines.append(f"class {node.name}(metaclass=_SwigNonDynamicMeta):")
-        self.lines += ["    thisown: Any", "    __swig_destroy__: Any"]
+        self.lines += ["    thisown: bool", "    this: object",
+                       "    __swig_destroy__: Callable[[object], None]"]
         for item in node.body:
             if isinstance(item, ast.AnnAssign):
                 c_type = item.annotation.value     # an array is written as a sequence, never read
-                kind = "Any" if INTEGERS.fullmatch(c_type) else self.plain(c_type)
+                kind = "Sequence[int]" if INTEGERS.fullmatch(c_type) else self.plain(c_type)
                 self.lines.append(f"    {item.target.id}: {kind}")
             elif isinstance(item, ast.FunctionDef):
                 self.function(item, "    ")
@@ -141,7 +171,7 @@ def main():
     with open(capi, encoding="utf-8") as f:
         text = Stubs(ast.parse(f.read())).text()
     singa_stubs(folder, package)
-    write(os.path.join(package, "capi.pyi"), text)
+    write(os.path.join(package, "_capi.pyi"), text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-/* weir.i - the public headers as the Python module weir.capi: typemaps, and what they leave out.
+/* weir.i - the public headers as the Python module weir._capi: typemaps, and what they leave out.
  *
  * A weir_tensor in Python is always a reference of its own; results are taken out of their scope at
  * once, so an unused one dies when Python drops it. None is NULL where a header allows NULL.
  * Failures raise the exceptions of weir/errors.py with the core's sentence. The helpers of glue.h
  * stand in for functions whose arguments are arrays or function pointers. */
-%module(package="weir") capi
+%module(package="weir") _capi
 
 %{
 #include "glue.h"

@@ -82,7 +82,7 @@ check "$?" "the wheel has the plugin if it was given one ($plugins)"
 
 # The module needs libc, libgomp and oneDNN at most: no JSON reader, no LZ4, BLAS or libpython.
 "$builder" -m zipfile -e "$wheel" "$work/flat"
-module=$(find "$work/flat/weir" -name '_capi*.so')
+module=$(find "$work/flat/weir" -name '_swig*.so')
 for field in Summary Author Keywords License-Expression License-File Classifier Requires-Python \
     Requires-Dist Provides-Extra Description-Content-Type; do
     grep -q "^$field: ." "$work"/flat/weir-*.dist-info/METADATA

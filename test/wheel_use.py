@@ -21,4 +21,4 @@ with tempfile.TemporaryDirectory() as folder:
     weir.save_npz(path, {"x": x})
     assert np.array_equal(weir.load_npz(path)["x"].data.to_numpy(), x.data.to_numpy())
 names = {entry.name for entry in importlib.resources.files(weir).iterdir()}
-assert {"py.typed", "capi.pyi", "capi.py", "tensor.pyi", "singa"} <= names, names
+assert {"py.typed", "_capi.pyi", "_capi.py", "tensor.pyi", "singa"} <= names, names

@@ -11,7 +11,7 @@ import types
 
 __path__.append(os.path.join(__path__[0], "singa"))
 
-from . import capi
+from . import _capi as capi
 from . import errors
 from . import tensor
 from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401

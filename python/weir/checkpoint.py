@@ -6,7 +6,7 @@ running statistics: all bits are those of a plain call.
 """
 import contextlib
 
-from . import capi
+from . import _capi as capi
 from . import core
 from . import singa_wrap as singa
 from .tape import Core, _stored

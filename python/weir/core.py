@@ -17,7 +17,7 @@ import weakref
 
 import numpy as np
 
-from . import capi
+from . import _capi as capi
 from . import errors
 from .graph import Graph
 from .options import budget_text, options, pass_names, plan_options  # noqa: F401
@@ -431,7 +431,7 @@ class Value:
 
     @property
     def desc(self):
-        """(the core's number of the element type, shape), as functions of weir.capi take it."""
+        """(the core's number of the element type, shape), as functions of weir._capi take it."""
         return core_dtype(self.dtype), self.shape
 
     @property

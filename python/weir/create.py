@@ -5,7 +5,7 @@ number, float32 by default; requires_grad makes autograd.backward give the gradi
 """
 import math
 
-from . import capi
+from . import _capi as capi
 from . import core
 from . import interop
 from .interop import array, from_dlpack  # noqa: F401

@@ -8,7 +8,7 @@ import glob
 import os
 import sys
 
-from . import capi
+from . import _capi as capi
 from . import core
 from .errors import DeviceError
 

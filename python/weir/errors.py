@@ -3,7 +3,7 @@
 Each is also the built-in exception that says the same, so `except ValueError` catches a wrong
 shape. The message is the core's sentence: operation, argument, shapes, numbers.
 """
-from . import capi
+from . import _capi as capi
 
 
 class Error(Exception):

@@ -13,7 +13,7 @@ import zipfile
 
 import numpy as np
 
-from . import capi
+from . import _capi as capi
 from . import core
 from . import interop
 from .errors import DtypeError, FileError

@@ -9,7 +9,7 @@ Tensors that are alive at the end of the block are kept: each run writes them ag
 import json
 import os
 
-from . import capi
+from . import _capi as capi
 from .errors import BudgetError
 from .options import plan_options
 
@@ -65,7 +65,7 @@ class Graph:
 
     @property
     def this(self):
-        """What SWIG reads: functions of weir.capi take a Graph for a graph of the core."""
+        """What SWIG reads: functions of weir._capi take a Graph for a graph of the core."""
         return self.handle.this
 
     def run(self, times=1):

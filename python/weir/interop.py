@@ -4,7 +4,7 @@ The other way, elements shared with others, is weir.exchange.
 """
 import numpy as np
 
-from . import capi
+from . import _capi as capi
 from . import core
 from . import errors
 from . import singa_wrap as singa

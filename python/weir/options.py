@@ -3,7 +3,7 @@ import operator
 import os
 import re
 
-from . import capi
+from . import _capi as capi
 from .errors import InvalidError
 
 

@@ -4,7 +4,7 @@ import platform
 
 import numpy as np
 
-from . import capi
+from . import _capi as capi
 from . import cuda
 from . import core
 from .taping import no_grad  # noqa: F401
@@ -44,7 +44,7 @@ def config():
     return (f"{core.cpu().info().rstrip()}\n"
             f"CUDA: {found}\n"
             f"Python {platform.python_version()}, NumPy {np.__version__}, "
-            f"module {capi.__file__.removesuffix('/capi.py')}")
+            f"module {capi.__file__.removesuffix('/_capi.py')}")
 
 
 def show_config():

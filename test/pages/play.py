@@ -31,7 +31,7 @@ for line in sys.stdin:
 """
 
 # A missing part of the build, by what the commands that need it say.
-LACKS = {"jansson": r"built without jansson", "python": r"No module named '(?:weir|_capi|singa)'"}
+LACKS = {"jansson": r"built without jansson", "python": r"No module named '(?:weir|_swig|singa)'"}
 
 
 UNSET = ("WEIR_BUILD", "WEIR_CMAKE_OPTIONS", "WEIR_WANT_CUDA", "WEIR_TEST_PART", "CDPATH", "ENV",

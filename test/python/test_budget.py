@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, capi, device, errors, layer, model, opt, tensor
+from weir import _capi as capi, autograd, device, errors, layer, model, opt, tensor
 
 
 class Net(model.Model):

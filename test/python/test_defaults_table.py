@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, capi, core, interop, layer, opt, tensor
+from weir import _capi as capi, autograd, core, interop, layer, opt, tensor
 
 try:
     import torch

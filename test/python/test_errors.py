@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import capi, core, errors, layer, model, opt
+from weir import _capi as capi, core, errors, layer, model, opt
 
 
 def f32(*shape):
@@ -117,7 +117,7 @@ def test_bad_desc(bad):
 ])
 def test_none_never_crashes(name, arguments):
     """In a separate process: a crash would end the other tests."""
-    code = ("import sys, weir\nfrom weir import capi\n"
+    code = ("import sys, weir\nfrom weir import _capi as capi\n"
             f"try:\n    capi.{name}(*{arguments!r})\n"
             "except Exception as error:\n    print(type(error).__name__)\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

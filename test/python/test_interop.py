@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, capi, errors, files, interop, tensor
+from weir import _capi as capi, autograd, errors, files, interop, tensor
 
 # NumPy before 2.1 reads only unversioned DLPack, and its arrays are then read-only.
 VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"

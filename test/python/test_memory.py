@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conftest import run
-from weir import autograd, capi, core, tensor
+from weir import _capi as capi, autograd, core, tensor
 from weir.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("training")

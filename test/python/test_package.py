@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, capi, core, device, settings, tensor
+from weir import _capi as capi, autograd, core, device, settings, tensor
 
 
 def python(code, **options):
@@ -254,7 +254,7 @@ def test_types_of_a_program(tmp_path):
 def test_stubs():
     pytest.importorskip("mypy")
     folder = os.path.dirname(os.path.dirname(capi.__file__))
-    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "weir.capi"], timeout=300,
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "weir._capi"], timeout=300,
                           capture_output=True, text=True, env={**os.environ, "MYPYPATH": folder})
     assert done.returncode == 0, done.stdout
     assert os.path.exists(os.path.join(os.path.dirname(capi.__file__), "py.typed"))

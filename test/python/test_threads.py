@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import capi, core
+from weir import _capi as capi, core
 
 
 class Gate:

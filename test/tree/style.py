@@ -128,10 +128,25 @@ def rule_asserts(tree):
                 yield path, node.lineno, "an assert; raise an exception that says what is wrong"
 
 
+def is_python(path):
+    return path.endswith(".py")
+
+
+def rule_private(tree):
+    """The low-level module is private, and so is its name."""
+    old = re.compile(r"^ *(?:from (?:weir|\.+) import (?:.*\W)?(?<!_capi as )capi\b"
+                     r"|import weir\.capi)", re.M)
+    for path in filter(is_python, tree.text):
+        for match in old.finditer(tree.text[path]):
+            yield path, line_of(tree.text[path], match.end()), \
+                "the low-level module is private: from weir import _capi as capi"
+
+
 RULES = [Rule("first-line", is_code, rule_first_line), Rule("tabs", is_code, rule_tabs),
          Rule("quiet", is_quiet, rule_quiet),
          Rule("flags", is_message, rule_flags), Rule("listed", is_source, rule_listed),
-         Rule("elements", in_package, rule_elements), Rule("asserts", in_package, rule_asserts)]
+         Rule("elements", in_package, rule_elements), Rule("asserts", in_package, rule_asserts),
+         Rule("private", is_python, rule_private)]
 
 CMAKE = """# weir_sources(a src/core commented)
 weir_sources(core src/core up missing
@@ -174,6 +189,11 @@ PLANTS = [
     }, {"src/core/commented.c", "test/core/odd.c"}),
     Plant("asserts", {"python/weir/a.py": "assert x\n", "python/weir/b.py": "'assert x'\n",
                       "test/c.py": "assert x\n"}, {"python/weir/a.py"}),
+    Plant("private", {"python/weir/a.py": "from . import capi\n", "test/a.py": "import weir.capi\n",
+                      "test/b.py": "\nfrom weir import core, capi\n",
+                      "test/c.py": "from weir import _capi as capi, core\n",
+                      "test/d.py": "from weir import capital\n"},
+          {"python/weir/a.py", "test/a.py", ("test/b.py", 2)}),
 ]
 PYTHON = {f"python/weir/{name}.py": text for name, text in {
     "there": "def f(a, n):\n    return weir_cast(op(cast(a, kDouble)), core_dtype(n))\n",

@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from weir import errors
 from weir.graph import Graph

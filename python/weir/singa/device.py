@@ -1,5 +1,5 @@
 """device - getting devices, and what one holds."""
-from weir import capi
+from weir import _capi as capi
 from weir import cuda
 from weir import core
 from weir.core import open_device

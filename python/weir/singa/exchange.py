@@ -9,7 +9,7 @@ import ctypes
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from weir import errors
 from . import singa_wrap as singa

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 
 
 def _fans(t, fan_in=0, fan_out=0):

@@ -4,7 +4,7 @@ An update is one call of the core for each parameter. Rates and other numbers th
 to step are tensors that step() renews, so they go on changing inside a recorded graph. State is
 kept by a parameter's name; of several parameters with one name each has its own ("W", "W#2").
 """
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from .asserted import DtypeError, ShapeError
 from . import singa_wrap as singa

@@ -3,7 +3,7 @@
 They run the same updates of the core as weir.opt, now or in the graph being recorded. The rate is a
 number: the one given at construction, or the one of apply_with_lr.
 """
-from weir import capi
+from weir import _capi as capi
 from . import opt
 from .tensor import Tensor
 

@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from . import singa_wrap as singa
 from .taping import prepare

@@ -13,7 +13,7 @@ from collections import Counter, deque
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from weir.errors import InvalidError
 from . import singa_wrap as singa

@@ -5,7 +5,7 @@ This module has what both build on, so that neither imports the other.
 """
 import contextlib
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 
 _training = False       # autograd.training, which scripts assign

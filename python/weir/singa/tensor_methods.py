@@ -5,7 +5,7 @@ autograd if a gradient flows through an operand.
 """
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from weir.errors import ShapeError, StateError
 from .raw import arith

@@ -2,7 +2,7 @@
 import sys
 from collections import OrderedDict
 
-from weir import capi
+from weir import _capi as capi
 from . import singa_wrap as singa
 from .raw.handles import vjp
 

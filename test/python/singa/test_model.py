@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, capi, core, layer, model, opt, plot, tensor
+from weir import _capi as capi, autograd, core, layer, model, opt, plot, tensor
 from weir.errors import BudgetError, Error, StateError
 
 from mlp import MLP, WAYS, data, host, params, ready

@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import ArgumentError
 from ..tensor import Tensor

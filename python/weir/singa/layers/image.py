@@ -1,7 +1,7 @@
 """image - layers of images (n, channels, height, width)."""
 import math
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import ShapeError
 from ..operators import elementwise, image

@@ -5,7 +5,7 @@ device. Gates of an LSTM in SINGA's names: i(nput), f(orget), o(utput), g: the c
 """
 import math
 
-from weir import capi
+from weir import _capi as capi
 from ..asserted import InvalidError
 from ..operators import elementwise, matrix, shapes
 from .. import singa_wrap as singa

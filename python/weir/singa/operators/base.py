@@ -4,7 +4,7 @@ A class whose forward is one call of the core comes from unary or binary, with i
 """
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import StateError
 from ..raw import arith

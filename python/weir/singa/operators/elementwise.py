@@ -1,7 +1,7 @@
 """elementwise - operators that work element by element."""
 import functools
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..raw import arith

@@ -3,7 +3,7 @@
 Their handles are ConvHandle, PoolingHandle and BatchNormHandle of singa_wrap. odd_padding is (top,
 bottom, left, right), what a "same" padding has more on one side.
 """
-from weir import capi
+from weir import _capi as capi
 from ..asserted import ShapeError
 from ..tape import Core
 from ..taping import is_training

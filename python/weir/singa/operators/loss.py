@@ -1,5 +1,5 @@
 """loss - losses, each a tensor of one element, and similarities."""
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import ShapeError
 from ..raw import arith

@@ -1,5 +1,5 @@
 """matrix - matrix products and biases."""
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..tape import Core

@@ -4,7 +4,7 @@ SINGA has this operator on GPUs only. The handle (CudnnRNNHandle) tells sizes: h
 LSTM, 3 GRU), num_layers, bidirectional. The weights lie in one vector: for each layer and direction
 (w_ih, w_hh), then for each (b_ih, b_hh).
 """
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import ArgumentError, InvalidError
 from ..raw import arith

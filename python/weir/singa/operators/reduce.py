@@ -1,7 +1,7 @@
 """reduce - sums and means over axes, softmax."""
 import math
 
-from weir import capi
+from weir import _capi as capi
 from ..raw import arith
 from ..tape import Core
 from .base import axis_of, bits, floating, out

@@ -1,7 +1,7 @@
 """shapes - operators that move elements: shapes, parts, joins, indices, types."""
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..raw import arith

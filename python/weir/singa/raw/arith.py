@@ -11,7 +11,7 @@ Here types are chosen and numbers of a script converted; elements are the core's
 import math
 import numbers
 
-from weir import capi
+from weir import _capi as capi
 from weir.core import (core_dtype, is_float, kBFloat16, kBool, kDouble, kFloat16, kFloat32,
                    kInt, kInt64, kUChar)
 from weir.errors import ShapeError

@@ -7,7 +7,7 @@ product taken. The operators of weir.autograd remember their calls instead and r
 import math
 import sys
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError
 from .tensor import result

@@ -5,7 +5,7 @@ element types are in weir.raw.arith.
 """
 import math
 
-from weir import capi
+from weir import _capi as capi
 from weir.core import is_float, kBool, kDouble, kFloat32
 from weir.errors import ShapeError
 from . import arith

@@ -3,7 +3,7 @@
 Transpose, Reshape and Broadcast look at the elements of their input (weir.raw.view); Reshape of a
 transposed tensor and all others give elements of their own.
 """
-from weir import capi
+from weir import _capi as capi
 from weir.errors import ShapeError
 from . import arith
 from . import view

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import core
 from weir.core import Value
 from weir.errors import ShapeError

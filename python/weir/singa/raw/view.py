@@ -5,7 +5,7 @@ derives its handle again when the base has a newer version.
 """
 import numpy as np
 
-from weir import capi
+from weir import _capi as capi
 from weir import errors
 from weir.core import Value, is_float
 

@@ -6,7 +6,7 @@ import pytest
 
 from arraycheck import R, check_raw, f32, i32, raw, same
 from conftest import run
-from weir import capi, core, errors
+from weir import _capi as capi, core, errors
 from weir import singa_wrap as singa
 
 
