@@ -316,7 +316,8 @@ def operations(page, build):
 
 def of_model(wanted):
     rows = []
-    for _, comment, name, prototype in declarations("include/weir/model.h"):
+    for _, comment, name, prototype in [*declarations("include/weir/model.h"),
+                                        *declarations("include/weir/layer.h")]:
         if wanted(name, prototype):
             arguments = re.search(r"\((.*)\)", prototype)[1]
             kept = [re.sub(r".*?(\w+)$", r"\1", a.strip()) for a in arguments.split(",")
@@ -328,7 +329,8 @@ def of_model(wanted):
 @listed
 def layers(page, build):
     return table(["layer", "arguments after the model"],
-                 of_model(lambda name, prototype: prototype.startswith("weir_layer *")))
+                 of_model(lambda name, prototype: prototype.startswith("weir_layer *")
+                          and name.endswith("_new")))
 
 
 @listed

@@ -9,6 +9,7 @@
 #include "weir/device.h"
 #include "weir/file.h"
 #include "weir/graph.h"
+#include "weir/layer.h"
 #include "weir/model.h"
 #include "weir/op.h"
 #include "weir/plan.h"

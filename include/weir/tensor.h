@@ -99,6 +99,10 @@ WEIR_API weir_device *weir_tensor_device(const weir_tensor *t);     /* borrowed 
 WEIR_API const char  *weir_tensor_name(const weir_tensor *t);       /* borrowed; "" if none */
 WEIR_API bool         weir_tensor_needs_grad(const weir_tensor *t); /* a gradient flows to it */
 
+/* Gives the value another name (copied; NULL: none) in messages, dumps and files. Recorded steps
+ * and states of optimisers keep the earlier one. */
+WEIR_API weir_status weir_tensor_set_name(weir_tensor *t, const char *name);
+
 /* Sets whether later calls carry a gradient to t, for weir_gradients and the like. On for params at
  * first; off freezes one. ERR_DTYPE unless t holds floats; ERR_INVALID for the result of a call
  * that a gradient flows through. */

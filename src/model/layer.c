@@ -18,6 +18,11 @@ weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
 {
     if (!l || !x)
         return (void)weir_fail_null("apply", l ? "x" : "layer"), NULL;
+    if (l->incomplete) {
+        weir_fail(WEIR_ERR_STATE, "apply: a part of the layer '%s' could not be made: check what "
+                  "weir_layer_add, weir_layer_add_param and weir_layer_add_state return", l->name);
+        return NULL;
+    }
     weir_device *const d = weir_tensor_device(x);
     if (l->model->precision == WEIR_F32 || weir_autocast_type(d) != WEIR_F32)
         return apply(l, x);
@@ -64,14 +69,14 @@ weir_layer *weir_linear_new(weir_model *m, const char *name, int64_t in, int64_t
                   name ? name : "", (long long)in, (long long)out);
         return NULL;
     }
-    linear *l = weir_layer_new(m, sizeof *l, linear_apply);
+    linear *l = weir_layer_make(m, sizeof *l, "linear", name, linear_apply);
     if (!l)
         return NULL;
     const double bound = 1.0 / sqrt((double)in);
-    l->w = weir_model_new_param(m, name, "weight", weir_2d(WEIR_F32, out, in), 0);
+    l->w = weir_model_new_param(m, &l->base, "weight", weir_2d(WEIR_F32, out, in), 0);
     if (!l->w || weir_write_uniform(l->w, -bound, bound) != WEIR_OK)
         return weir_model_undo(m, mark);
-    if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
+    if (bias && !(l->bias = weir_model_new_param(m, &l->base, "bias", weir_1d(WEIR_F32, out), 0)))
         return weir_model_undo(m, mark);
     return &l->base;
 }
@@ -112,16 +117,16 @@ weir_layer *weir_conv2d_new(weir_model *m, const char *name, int64_t in, int64_t
 
     if (conv_check("conv2d", name ? name : "", in, out, kernel, groups) != WEIR_OK)
         return NULL;
-    conv2d *l = weir_layer_new(m, sizeof *l, conv2d_apply);
+    conv2d *l = weir_layer_make(m, sizeof *l, "conv2d", name, conv2d_apply);
     if (!l)
         return NULL;
     l->options = o;
     const double fan_in = (double)(in / groups) * (double)kernel * (double)kernel;
-    l->w = weir_model_new_param(m, name, "weight",
+    l->w = weir_model_new_param(m, &l->base, "weight",
                                 weir_4d(WEIR_F32, out, in / groups, kernel, kernel), 0);
     if (!l->w || weir_write_normal(l->w, 0, sqrt(2.0 / fan_in)) != WEIR_OK)
         return weir_model_undo(m, mark);
-    if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
+    if (bias && !(l->bias = weir_model_new_param(m, &l->base, "bias", weir_1d(WEIR_F32, out), 0)))
         return weir_model_undo(m, mark);
     return &l->base;
 }
@@ -153,16 +158,17 @@ weir_layer *weir_conv_transpose2d_new(weir_model *m, const char *name, int64_t i
 
     if (conv_check("conv_transpose2d", name ? name : "", in, out, kernel, groups) != WEIR_OK)
         return NULL;
-    conv_transpose2d *l = weir_layer_new(m, sizeof *l, conv_transpose2d_apply);
+    conv_transpose2d *l = weir_layer_make(m, sizeof *l, "conv_transpose2d", name,
+                                          conv_transpose2d_apply);
     if (!l)
         return NULL;
     l->options = o;
     const double terms = (double)(in / groups) * (double)kernel * (double)kernel / step;
-    l->w = weir_model_new_param(m, name, "weight",
+    l->w = weir_model_new_param(m, &l->base, "weight",
                                 weir_4d(WEIR_F32, in, out / groups, kernel, kernel), 0);
     if (!l->w || weir_write_normal(l->w, 0, sqrt(1 / terms)) != WEIR_OK)
         return weir_model_undo(m, mark);
-    if (bias && !(l->bias = weir_model_new_param(m, name, "bias", weir_1d(WEIR_F32, out), 0)))
+    if (bias && !(l->bias = weir_model_new_param(m, &l->base, "bias", weir_1d(WEIR_F32, out), 0)))
         return weir_model_undo(m, mark);
     return &l->base;
 }
@@ -191,13 +197,13 @@ weir_layer *weir_batch_norm_new(weir_model *m, const char *name, int64_t channel
                   name ? name : "", (long long)channels);
         return NULL;
     }
-    batch_norm *l = weir_layer_new(m, sizeof *l, batch_norm_apply);
+    batch_norm *l = weir_layer_make(m, sizeof *l, "batch_norm", name, batch_norm_apply);
     if (!l)
         return NULL;
-    if (!(l->scale = weir_model_new_param(m, name, "weight", desc, 1)) ||
-        !(l->bias = weir_model_new_param(m, name, "bias", desc, 0)) ||
-        !(l->mean = weir_model_new_state(m, name, "running_mean", desc, 0)) ||
-        !(l->var = weir_model_new_state(m, name, "running_var", desc, 1)))
+    if (!(l->scale = weir_model_new_param(m, &l->base, "weight", desc, 1)) ||
+        !(l->bias = weir_model_new_param(m, &l->base, "bias", desc, 0)) ||
+        !(l->mean = weir_model_new_state(m, &l->base, "running_mean", desc, 0)) ||
+        !(l->var = weir_model_new_state(m, &l->base, "running_var", desc, 1)))
         return weir_model_undo(m, mark);
     return &l->base;
 }
@@ -221,7 +227,7 @@ weir_layer *weir_dropout_new(weir_model *m, double p)
         weir_fail(WEIR_ERR_INVALID, "dropout: p is %g but must be from 0 to 1", p);
         return NULL;
     }
-    dropout *l = weir_layer_new(m, sizeof *l, dropout_apply);
+    dropout *l = weir_layer_make(m, sizeof *l, "dropout", NULL, dropout_apply);
     if (!l)
         return NULL;
     l->p = p;

@@ -34,18 +34,18 @@ static weir_tensor *norm_apply(const weir_layer *base, weir_tensor *x)
                      : weir_layer_norm(x, l->scale, l->bias, 0);
 }
 
-static weir_layer *norm_new(weir_model *m, const char *name, int64_t width, int64_t groups,
-                            bool bias)
+static weir_layer *norm_new(weir_model *m, const char *kind, const char *name, int64_t width,
+                            int64_t groups, bool bias)
 {
     const weir_desc desc = weir_1d(WEIR_F32, width);
     const weir_mark mark = weir_model_mark(m);
-    norm           *l = weir_layer_new(m, sizeof *l, norm_apply);
+    norm           *l = weir_layer_make(m, sizeof *l, kind, name, norm_apply);
 
     if (!l)
         return NULL;
     l->groups = groups;
-    if (!(l->scale = weir_model_new_param(m, name, "weight", desc, 1)) ||
-        (bias && !(l->bias = weir_model_new_param(m, name, "bias", desc, 0))))
+    if (!(l->scale = weir_model_new_param(m, &l->base, "weight", desc, 1)) ||
+        (bias && !(l->bias = weir_model_new_param(m, &l->base, "bias", desc, 0))))
         return weir_model_undo(m, mark);
     return &l->base;
 }
@@ -54,14 +54,14 @@ weir_layer *weir_layer_norm_new(weir_model *m, const char *name, int64_t width)
 {
     if (weir_sizes_check("layer_norm", name, 1, (const char *const[]){"width"}, &width) != WEIR_OK)
         return NULL;
-    return norm_new(m, name, width, 0, true);
+    return norm_new(m, "layer_norm", name, width, 0, true);
 }
 
 weir_layer *weir_rms_norm_new(weir_model *m, const char *name, int64_t width)
 {
     if (weir_sizes_check("rms_norm", name, 1, (const char *const[]){"width"}, &width) != WEIR_OK)
         return NULL;
-    return norm_new(m, name, width, 0, false);
+    return norm_new(m, "rms_norm", name, width, 0, false);
 }
 
 weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_t groups, int64_t channels)
@@ -75,7 +75,7 @@ weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_t groups,
                   name ? name : "", (long long)groups, (long long)channels);
         return NULL;
     }
-    return norm_new(m, name, channels, groups, true);
+    return norm_new(m, "group_norm", name, channels, groups, true);
 }
 
 /* ---- embedding ---- */
@@ -90,10 +90,10 @@ static weir_tensor *embedding_apply(const weir_layer *base, weir_tensor *x)
     return weir_gather(((const embedding *)base)->table, x);
 }
 
-weir_tensor *weir_model_new_table(weir_model *m, const char *layer, int64_t rows, int64_t width,
+weir_tensor *weir_layer_new_table(weir_layer *l, const char *part, int64_t rows, int64_t width,
                                   weir_dtype dtype, double deviation)
 {
-    weir_tensor *t = weir_model_new_param(m, layer, "weight", weir_2d(dtype, rows, width), 0);
+    weir_tensor *t = weir_model_new_param(l->model, l, part, weir_2d(dtype, rows, width), 0);
     return t && weir_write_normal(t, 0, deviation) == WEIR_OK ? t : NULL;
 }
 
@@ -115,9 +115,10 @@ weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows, in
                   name ? name : "", weir_dtype_name(dtype));
         return NULL;
     }
-    embedding *l = weir_layer_new(m, sizeof *l, embedding_apply);
+    embedding *l = weir_layer_make(m, sizeof *l, "embedding", name, embedding_apply);
     if (!l)
         return NULL;
-    l->table = weir_model_new_table(m, name, rows, width, dtype, deviation != 0 ? deviation : 1);
+    l->table = weir_layer_new_table(&l->base, "weight", rows, width, dtype,
+                                    deviation != 0 ? deviation : 1);
     return l->table ? &l->base : weir_model_undo(m, mark);
 }

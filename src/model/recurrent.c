@@ -22,28 +22,27 @@ static weir_tensor *recurrent_apply(const weir_layer *base, weir_tensor *x)
 }
 
 /* A parameter "PART_l<layer>" of layer i / directions; NULL after a failure. */
-static weir_tensor *part_new(const recurrent *l, const char *name, const char *part, int i,
-                             weir_desc desc, double bound)
+static weir_tensor *part_new(recurrent *l, const char *part, int i, weir_desc desc, double bound)
 {
     const int ways = l->options.bidirectional ? 2 : 1;
     char      full[64];
 
     snprintf(full, sizeof full, "%s_l%d%s", part, i / ways, i % ways ? "_reverse" : "");
-    weir_tensor *t = weir_model_new_param(l->base.model, name, full, desc, 0);
+    weir_tensor *t = weir_model_new_param(l->base.model, &l->base, full, desc, 0);
     return t && weir_write_uniform(t, -bound, bound) == WEIR_OK ? t : NULL;
 }
 
 /* The four tensors of layer and direction i. */
-static bool weights_new(recurrent *l, const char *name, int i, int64_t in, int64_t hidden)
+static bool weights_new(recurrent *l, int i, int64_t in, int64_t hidden)
 {
     const int64_t           rows = (l->lstm ? 4 : 3) * hidden;
     const double            bound = 1 / sqrt((double)hidden);
     weir_rnn_weights *const w = &l->w[i];
 
-    w->w_ih = part_new(l, name, "weight_ih", i, weir_2d(WEIR_F32, rows, in), bound);
-    w->w_hh = part_new(l, name, "weight_hh", i, weir_2d(WEIR_F32, rows, hidden), bound);
-    w->b_ih = part_new(l, name, "bias_ih", i, weir_1d(WEIR_F32, rows), bound);
-    w->b_hh = part_new(l, name, "bias_hh", i, weir_1d(WEIR_F32, rows), bound);
+    w->w_ih = part_new(l, "weight_ih", i, weir_2d(WEIR_F32, rows, in), bound);
+    w->w_hh = part_new(l, "weight_hh", i, weir_2d(WEIR_F32, rows, hidden), bound);
+    w->b_ih = part_new(l, "bias_ih", i, weir_1d(WEIR_F32, rows), bound);
+    w->b_hh = part_new(l, "bias_hh", i, weir_1d(WEIR_F32, rows), bound);
     return w->w_ih && w->w_hh && w->b_ih && w->b_hh;
 }
 
@@ -64,13 +63,14 @@ static weir_layer *recurrent_new(weir_model *m, const char *name, int64_t in, in
         return (void)weir_fail_null(lstm ? "lstm" : "gru", "model"), NULL;
     const weir_mark mark = weir_model_mark(m);
     const size_t    n = (size_t)layers * (size_t)ways;
-    recurrent      *l = weir_layer_new(m, sizeof *l + n * sizeof l->w[0], recurrent_apply);
+    recurrent      *l = weir_layer_make(m, sizeof *l + n * sizeof l->w[0],
+                                        lstm ? "lstm" : "gru", name, recurrent_apply);
     if (!l)
         return NULL;
     l->lstm = lstm;
     l->options = (weir_rnn_options){.layers = layers, .bidirectional = both};
     for (int i = 0; i < layers * ways; i++)
-        if (!weights_new(l, name, i, i < ways ? in : ways * hidden, hidden))
+        if (!weights_new(l, i, i < ways ? in : ways * hidden, hidden))
             return weir_model_undo(m, mark);
     return &l->base;
 }

@@ -42,10 +42,10 @@ weir_status weir_items_of_model(weir_file_items *l, const char *what, const weir
     *l = (weir_file_items){.what = what};
     if (!m)
         return weir_fail_null(what, "model");
-    for (size_t i = 0; i < m->params.n; i++)
-        WEIR_TRY(add_tensor(l, "", m->params.at[i]));
-    for (size_t i = 0; i < m->states.n; i++)
-        WEIR_TRY(add_tensor(l, "", m->states.at[i]));
+    for (size_t i = 0; i < m->params.tensors.n; i++)
+        WEIR_TRY(add_tensor(l, "", m->params.tensors.at[i]));
+    for (size_t i = 0; i < m->states.tensors.n; i++)
+        WEIR_TRY(add_tensor(l, "", m->states.tensors.at[i]));
     return WEIR_OK;
 }
 
@@ -94,7 +94,7 @@ static bool is_in(const weir_list *l, const weir_tensor *t)
 /* States of the model's parameters, and of others that the optimiser has updated. */
 static weir_status add_states(weir_file_items *l)
 {
-    const weir_list *const params = &l->model->params, *const slots = &l->optim->slots;
+    const weir_list *const params = &l->model->params.tensors, *const slots = &l->optim->slots;
 
     for (size_t i = 0; i < params->n; i++)
         if (trainable(params->at[i]))

@@ -51,14 +51,14 @@ static weir_tensor *dense_apply(const weir_layer *base, weir_tensor *x)
 
 static weir_layer *dense_new(weir_model *m, const char *name, int64_t in)
 {
-    dense *l = weir_layer_new(m, sizeof *l, dense_apply);
+    const weir_mark mark = weir_model_mark(m);
+    dense          *l = weir_layer_make(m, sizeof *l, "dense_layer", name, dense_apply);
     if (!l)
         return NULL;
-    l->base.scoped = true;
     const bool made =
         bn_conv_new(m, name, "norm1", "conv1", (const int64_t[]){in, INSIDE}, 1, &l->narrow) &&
         bn_conv_new(m, name, "norm2", "conv2", (const int64_t[]){INSIDE, GROWTH}, 3, &l->grow);
-    return made ? &l->base : NULL;
+    return weir_net_finish(m, mark, &l->base, made);
 }
 
 typedef struct densenet {
@@ -113,7 +113,7 @@ static int64_t densenet_stages(weir_model *m, densenet *l)
 weir_layer *weir_densenet121_new(weir_model *m, int64_t classes)
 {
     const weir_mark mark = weir_model_mark(m);
-    densenet       *l = weir_layer_new(m, sizeof *l, densenet_apply);
+    densenet       *l = weir_layer_make(m, sizeof *l, "densenet", NULL, densenet_apply);
     if (!l)
         return NULL;
     const weir_conv_bn_form stem = {"features", "conv0", "norm0", 3, STEM, 7, 2, 1};

@@ -133,7 +133,8 @@ weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t 
                   (long long)heads, (long long)width);
         return NULL;
     }
-    gpt *l = weir_layer_new(m, sizeof *l + (size_t)layers * sizeof l->block[0], gpt_apply);
+    gpt *l = weir_layer_make(m, sizeof *l + (size_t)layers * sizeof l->block[0], "gpt", NULL,
+                             gpt_apply);
     if (!l)
         return NULL;
     l->context = context;
@@ -142,8 +143,8 @@ weir_layer *weir_gpt_new(weir_model *m, int64_t vocab, int64_t context, int64_t 
     l->layers = layers;
     bool made = (l->token = weir_embedding_new(m, "token", vocab, width, WEIR_F32,
                                                DEVIATION)) &&
-                (l->position = weir_model_new_table(m, "position", context, width, WEIR_F32,
-                                                    DEVIATION));
+                (l->position = weir_layer_new_table(&l->base, "position.weight", context, width,
+                                                    WEIR_F32, DEVIATION));
     for (int i = 0; made && i < layers; i++)
         made = block_new(m, i, width, &l->block[i]);
     made = made && (l->norm = weir_layer_norm_new(m, "norm", width)) &&
@@ -181,7 +182,7 @@ weir_layer *weir_char_lstm_new(weir_model *m, int64_t vocab, int64_t width, int 
     const weir_mark mark = weir_model_mark(m);
     if (weir_sizes_check("char_lstm", NULL, 3, names, (const int64_t[]){vocab, width, layers}))
         return NULL;
-    char_lstm *l = weir_layer_new(m, sizeof *l, char_lstm_apply);
+    char_lstm *l = weir_layer_make(m, sizeof *l, "char_lstm", NULL, char_lstm_apply);
     if (!l)
         return NULL;
     l->width = width;

@@ -45,19 +45,20 @@ static weir_layer *inverted_new(weir_model *m, int at, int64_t in, const struct 
     static const char *const narrow_names[] = {"0.0", "0.1", "1", "2"};
     char                     prefix[32];
     const int64_t            inside = in * s->expand;
-    inverted                *l = weir_layer_new(m, sizeof *l, inverted_apply);
+    const weir_mark          mark = weir_model_mark(m);
+
+    snprintf(prefix, sizeof prefix, "features.%d.conv", at);
+    inverted *l = weir_layer_make(m, sizeof *l, "inverted_residual", prefix, inverted_apply);
     if (!l)
         return NULL;
-    l->base.scoped = true;
     l->widens = s->expand != 1;
     l->residual = stride == 1 && in == s->out;
-    snprintf(prefix, sizeof prefix, "features.%d.conv", at);
 
     const char *const *name = l->widens ? names : narrow_names;
     if (l->widens) {
         if (!weir_conv_bn_new(
                 m, &(weir_conv_bn_form){prefix, name[0], name[1], in, inside, 1, 1, 1}, &l->widen))
-            return NULL;
+            return weir_model_undo(m, mark);
         name += 2;
     }
     const weir_conv_bn_form depthwise = {prefix, name[0], name[1], inside,
@@ -65,7 +66,7 @@ static weir_layer *inverted_new(weir_model *m, int at, int64_t in, const struct 
     const weir_conv_bn_form narrow = {prefix, name[2], name[3], inside, s->out, 1, 1, 1};
     const bool              made =
         weir_conv_bn_new(m, &depthwise, &l->depthwise) && weir_conv_bn_new(m, &narrow, &l->narrow);
-    return made ? &l->base : NULL;
+    return weir_net_finish(m, mark, &l->base, made);
 }
 
 typedef struct mobilenet {
@@ -104,7 +105,7 @@ static int64_t mobilenet_blocks(weir_model *m, mobilenet *l)
 weir_layer *weir_mobilenet_v2_new(weir_model *m, int64_t classes)
 {
     const weir_mark mark = weir_model_mark(m);
-    mobilenet      *l = weir_layer_new(m, sizeof *l, mobilenet_apply);
+    mobilenet      *l = weir_layer_make(m, sizeof *l, "mobilenet", NULL, mobilenet_apply);
     if (!l)
         return NULL;
     const weir_conv_bn_form stem = {"features.0", "0", "1", 3, STEM, 3, 2, 1};

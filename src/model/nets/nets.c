@@ -10,6 +10,7 @@ weir_layer *weir_net_finish(weir_model *m, weir_mark mark, weir_layer *l, bool m
 {
     if (!made)
         return weir_model_undo(m, mark);
+    weir_layer_adopt(l, mark);
     l->scoped = true;
     return l;
 }
@@ -49,7 +50,8 @@ weir_layer *weir_mlp_new(weir_model *m, int n, const int64_t *widths)
         return NULL;
     }
     const size_t count = (size_t)n - 1;
-    mlp         *l = weir_layer_new(m, sizeof *l + count * sizeof l->fc[0], mlp_apply);
+    mlp         *l = weir_layer_make(m, sizeof *l + count * sizeof l->fc[0], "mlp", NULL,
+                                     mlp_apply);
     if (!l)
         return NULL;
     bool made = true;
@@ -88,7 +90,7 @@ static weir_tensor *lenet_apply(const weir_layer *base, weir_tensor *x)
 weir_layer *weir_lenet_new(weir_model *m, int64_t classes)
 {
     const weir_mark mark = weir_model_mark(m);
-    lenet          *l = weir_layer_new(m, sizeof *l, lenet_apply);
+    lenet          *l = weir_layer_make(m, sizeof *l, "lenet", NULL, lenet_apply);
     if (!l)
         return NULL;
     const bool made = (l->conv1 = weir_conv2d_new(m, "conv1", 1, 20, 5, NULL, true)) &&
@@ -147,7 +149,7 @@ static weir_tensor *digits_cnn_apply(const weir_layer *base, weir_tensor *x)
 weir_layer *weir_digits_cnn_new(weir_model *m, int64_t classes)
 {
     const weir_mark mark = weir_model_mark(m);
-    digits_cnn     *l = weir_layer_new(m, sizeof *l, digits_cnn_apply);
+    digits_cnn     *l = weir_layer_make(m, sizeof *l, "digits_cnn", NULL, digits_cnn_apply);
     if (!l)
         return NULL;
     const bool made =

@@ -8,7 +8,8 @@
 
 #include "model/model.h"
 
-/* Returns the layer if `made`; else rolls the model back to `mark` and returns NULL. */
+/* Returns the layer if `made`, with the layers made since `mark` as its parts; else rolls the model
+ * back to `mark` and returns NULL. */
 weir_layer *weir_net_finish(weir_model *m, weir_mark mark, weir_layer *l, bool made);
 
 /* relu(l(x)) as one unit. */

@@ -63,16 +63,16 @@ static bool block_parts(weir_model *m, const char *name, const shape *s, block *
 
 static weir_layer *block_new(weir_model *m, const char *name, const shape *s)
 {
-    block *l = weir_layer_new(m, sizeof *l, block_apply);
+    const weir_mark mark = weir_model_mark(m);
+    block          *l = weir_layer_make(m, sizeof *l, s->bottleneck ? "bottleneck" : "basic_block",
+                                        name, block_apply);
     if (!l || !block_parts(m, name, s, l))
-        return NULL;
+        return weir_model_undo(m, mark);
     l->project = s->stride != 1 || s->in != width_out(s);
     const weir_conv_bn_form form = {
         name, "downsample.0", "downsample.1", s->in, width_out(s), 1, s->stride, 1};
-    if (l->project && !weir_conv_bn_new(m, &form, &l->shortcut))
-        return NULL;
-    l->base.scoped = true;
-    return &l->base;
+    return weir_net_finish(m, mark, &l->base,
+                           !l->project || weir_conv_bn_new(m, &form, &l->shortcut));
 }
 
 enum { STAGES = 4 };
@@ -146,7 +146,8 @@ static weir_layer *resnet_new(weir_model *m, const int count[STAGES], int64_t wi
     const weir_mark mark = weir_model_mark(m);
     const size_t    blocks = (size_t)count[0] + (size_t)count[1] + (size_t)count[2] +
                           (size_t)count[3];
-    resnet *l = weir_layer_new(m, sizeof *l + blocks * sizeof l->block[0], resnet_apply);
+    resnet *l = weir_layer_make(m, sizeof *l + blocks * sizeof l->block[0], "resnet", NULL,
+                                resnet_apply);
     if (!l)
         return NULL;
     l->cifar = cifar;

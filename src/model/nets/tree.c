@@ -127,8 +127,8 @@ weir_layer *weir_tree_lstm_new(weir_model *m, int64_t vocab, int64_t width, int6
                   (long long)leaves, MOST_LEAVES, (int)shape, (int)WEIR_TREE_CHAIN);
         return NULL;
     }
-    tree_lstm *l = weir_layer_new(m, sizeof *l + (size_t)leaves * sizeof l->merge[0],
-                                  tree_lstm_apply);
+    tree_lstm *l = weir_layer_make(m, sizeof *l + (size_t)leaves * sizeof l->merge[0], "tree_lstm",
+                                   NULL, tree_lstm_apply);
     if (!l)
         return NULL;
     l->width = width;

@@ -133,7 +133,7 @@ weir_layer *weir_unet_new(weir_model *m, int64_t channels, int64_t classes, int6
                   WIDEST);
         return NULL;
     }
-    unet *l = weir_layer_new(m, sizeof *l, unet_apply);
+    unet *l = weir_layer_make(m, sizeof *l, "unet", NULL, unet_apply);
     if (!l)
         return NULL;
     const bool made = unet_levels(m, l, channels, width, upsample) &&

@@ -62,7 +62,7 @@ weir_layer *weir_vgg16_new(weir_model *m, int64_t classes, int64_t image)
                   (long long)image, SHRINK, SHRINK, LARGEST);
         return NULL;
     }
-    vgg *l = weir_layer_new(m, sizeof *l, vgg_apply);
+    vgg *l = weir_layer_make(m, sizeof *l, "vgg", NULL, vgg_apply);
     if (!l)
         return NULL;
     const int64_t side = image / SHRINK;
