@@ -15,7 +15,7 @@ from . import _capi as capi
 from . import errors
 from . import tensor
 from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401
-                     InvalidError, NoKernelError, OutOfMemoryError, OutOfRangeError,
+                     GraphWarning, InvalidError, NoKernelError, OutOfMemoryError, OutOfRangeError,
                      ShapeError, StateError)
 
 __version__ = capi.weir_version()

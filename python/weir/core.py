@@ -404,9 +404,11 @@ class Value:
     """Elements of one type and shape on a device; memory is allocated at the first use."""
 
     __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version",
-                 "_shared")
+                 "_shared", "_lent", "_shown", "__weakref__")
 
     def __init__(self, device, dtype, shape):
+        self._lent = None           # the handle of a graph of a model that it shares; see lend
+        self._shown = False         # do others know the address of its elements?
         self._shared = False        # others may share the elements: copied before a change
         self._version = 0           # increases when elements change: views are derived again
         self.device = device
@@ -453,6 +455,41 @@ class Value:
         """Marks the elements as shared with others that must not see changes: the next change
         copies them first."""
         self._shared = not self._state
+
+    # -- memory shared with the graph of a model, which writes it at the next run --
+
+    def lend(self, handle: capi.weir_tensor) -> None:
+        """Remembers that handle, the elements of this value, is memory of a model's graph."""
+        self._lent = handle
+
+    @property
+    def lent(self) -> bool:
+        """True while its elements lie in memory that a model's graph writes."""
+        return self._lent is not None and self._handle is self._lent
+
+    @property
+    def shown(self) -> bool:
+        """True if NumPy or another library may know where its elements lie."""
+        return self._shown
+
+    def show(self) -> None:
+        """Notes that the address of the elements becomes known outside, where it must stay good:
+        what is lent moves to memory of its own."""
+        self._shown = True
+        self.move_out()
+
+    def move_out(self) -> None:
+        """Copies what is lent, now, to memory of its own. Views derive their handles again."""
+        if self.lent:
+            with self.device.at_once():
+                if self._state:
+                    own = capi.weir_state(self.device.handle, self.desc, None)
+                    capi.weir_assign(own, self._handle)
+                else:
+                    own = capi.weir_copy(self._handle)
+            self._handle = own
+            self._version += 1
+        self._lent = None
 
     @property
     def owned(self):

@@ -50,6 +50,10 @@ class OutOfRangeError(Error, IndexError):
     """An index or a class number is out of range."""
 
 
+class GraphWarning(UserWarning):
+    """Python code of a step that is recorded does what a recorded step cannot repeat."""
+
+
 BY_STATUS = {
     capi.WEIR_OK: Error,
     capi.WEIR_ERR_INVALID: InvalidError,

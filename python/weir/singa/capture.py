@@ -1,12 +1,21 @@
 """capture - recorded graphs of a method: one for each signature of its arguments.
 
 The first call with a signature (shapes and types of Tensors, values of all else) records the
-function and plans it; each call runs it and returns the objects the recorded call returned, with
-new contents. Inputs are read where they lie: a script writes new data into the same Tensors. When
-other Tensors of the same signature come, the function is recorded once more on Tensors of its own,
-into which they are copied at every call from then on. (SINGA would run on the old ones.)
+function and plans it, once; every call runs the plan.
+
+Inputs. The graph reads the memory of the Tensors that it was recorded with: a script that writes
+new data into the same Tensors pays for no copy. Other Tensors of the signature are copied into that
+memory at each call. If the first ones are still alive by then, they move to memory of their own
+beforehand, so no Tensor of a script ever changes its elements.
+
+Results. Each call returns new Tensors. They lie in memory that the graph writes until it runs
+again; those that are still alive by then are copied out before. So what a call returned keeps its
+elements, and what was dropped costs nothing.
 """
 import functools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,14 +23,23 @@ from weir import _capi as capi
 from weir import core
 from weir import errors
 from weir.graph import Graph
+from . import singa_wrap as singa
 from .asserted import InvalidError
+from .layers.base import first_tensor
+from .python_state import PythonState
+from .raw.view import View
 from .tensor import Tensor
 
+MAX_GRAPHS = 16         # of one method, unless compile() says otherwise
 
-def _flatten(arg, tensors, kept):
+
+def _flatten(arg: object, tensors: list[Tensor], kept: list[object]) -> Hashable:
     """The signature of an argument; its Tensors are appended to the list. kept gets objects that
     are known by their identity, which holds as long as they live."""
     if isinstance(arg, Tensor):
+        if arg.stores_grad:                 # a parameter: the graph is about this very one
+            kept.append(arg.data.value)
+            return Tensor, id(arg.data.value)
         tensors.append(arg)
         return Tensor, arg.shape, arg.dtype, arg.device.id()
     if isinstance(arg, (list, tuple)):
@@ -39,142 +57,309 @@ def _flatten(arg, tensors, kept):
     return type(arg), arg
 
 
-def _replaced(arg, tensors):
+def _sharing(tensors: list[Tensor]) -> tuple[int, ...]:
+    """For each Tensor the first in the list that has its memory: a graph of f(x, x) is none of
+    f(x, y)."""
+    memory = [id(v.base if isinstance(v, View) else v) for v in (t.data.value for t in tensors)]
+    return tuple(memory.index(m) for m in memory)
+
+
+def _replaced(arg: object, tensors: Iterator[Tensor]) -> object:
     """The argument with its Tensors, in the order of _flatten, taken from an iterator."""
     if isinstance(arg, Tensor):
-        return next(tensors)
+        return arg if arg.stores_grad else next(tensors)
     if isinstance(arg, (list, tuple)):
-        return type(arg)([_replaced(a, tensors) for a in arg])
+        new = [_replaced(a, tensors) for a in arg]
+        return type(arg)(*new) if hasattr(arg, "_fields") else type(arg)(new)
     if isinstance(arg, dict):
-        new = {key: _replaced(arg[key], tensors) for key in sorted(arg, key=str)}
-        return {key: new[key] for key in arg}
+        by_key = {key: _replaced(arg[key], tensors) for key in sorted(arg, key=str)}
+        return {key: by_key[key] for key in arg}
     return arg
 
 
-def _forget_creators(results):
-    """Results keep no operators alive: what only those name may die before the plan is made."""
+def _mapped(results: object, change: Callable[[Tensor], Tensor]) -> object:
+    """The results, in the same lists and dicts, with change called on each Tensor."""
     if isinstance(results, Tensor):
-        results.creator = None
-    elif isinstance(results, dict):
-        _forget_creators(list(results.values()))
-    elif isinstance(results, (list, tuple)):
-        for result in results:
-            _forget_creators(result)
+        return change(results)
+    if isinstance(results, (list, tuple)):
+        new = [_mapped(r, change) for r in results]
+        return type(results)(*new) if hasattr(results, "_fields") else type(results)(new)
+    if isinstance(results, dict):
+        return {key: _mapped(value, change) for key, value in results.items()}
+    return results
 
 
-def _plan(sequential, budget, plan):
+def _plan(sequential: bool, budget: object, plan: tuple) -> capi.weir_plan_options:
     """How to plan: budget, and (name, value) of the other core.plan_options."""
-    plan = dict(plan, budget=budget)
+    options = dict(plan, budget=budget)
     if sequential:
-        plan["disable"] = ",".join(filter(None, ("order", plan.get("disable"))))
-    return core.plan_options(**plan)
+        options["disable"] = ",".join(filter(None, ("order", options.get("disable"))))
+    return core.plan_options(**options)
+
+
+class Input:
+    """Memory that a graph reads: at first that of a Tensor of the call that was recorded."""
+
+    def __init__(self, t: Tensor):
+        value = t.data.value
+        if not self._may_share(value):
+            value = _twin(value)
+        self.handle = value.handle
+        value.lend(self.handle)
+        self.shape, self.dtype = value.shape, value.dtype
+        self.lender = weakref.ref(value)    # whose memory it was
+        self._version = value.version
+        self.value = value                  # until the recording is over
+        self.changes = False                # does the step change it?
+
+    @staticmethod
+    def _may_share(value: core.Value) -> bool:
+        """True if value is all of its memory and the address is known to nobody else; it becomes a
+        state of the device, so that the graph sees what is written."""
+        if isinstance(value, View) or value.shown or value.lent:
+            return False
+        try:
+            value.state()
+        except errors.StateError:
+            return False
+        return True
+
+    def recorded(self) -> None:
+        """The recording is over: sees whether the step changes the elements."""
+        self.changes = self.value.version != self._version
+        self.value = None
+
+    def fill(self, value: core.Value) -> None:
+        """Takes over the elements of value unless they are there already."""
+        if value._handle is self.handle:
+            return
+        lender = self.lender()
+        if lender is not None:
+            lender.move_out()
+        capi.weir_assign(self.handle, value.handle)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements."""
+        return _bytes(self.shape, self.dtype)
+
+
+def _bytes(shape: Sequence[int], dtype: int) -> int:
+    return int(np.prod(shape, dtype=np.int64)) * singa.SizeOf(dtype)
+
+
+def _twin(value: core.Value) -> core.Value:
+    """A Value like this one, with the same elements, in new memory."""
+    twin = core.Value(value.device, value.dtype, value.shape)
+    twin.writable()
+    twin.put(value.handle)
+    return twin
+
+
+def _like(t: Tensor, value: core.Value) -> Tensor:
+    """A Tensor with the attributes of t and these elements."""
+    new = t.__class__.__new__(t.__class__)
+    new.__dict__.update(t.__dict__)
+    new._creator = new._leaf = None
+    new.data = singa.CTensor.over(value)
+    return new
+
+
+class Result:
+    """A Tensor that the recorded call returned: memory that each run of the graph writes."""
+
+    def __init__(self, t: Tensor):
+        self.tensor = t
+        self.handle = t.data.value.handle
+        self.last: Callable[[], core.Value | None] = lambda: None   # what the last call returned
+
+    def before_run(self) -> None:
+        """What an earlier call returned gets memory of its own if it is still referenced."""
+        value = self.last()
+        if value is not None:
+            value.move_out()
+
+    def new(self) -> Tensor:
+        """The Tensor for the call at hand."""
+        value = core.Value.of(self.handle, self.tensor.device)
+        value.lend(self.handle)
+        self.last = weakref.ref(value)
+        return _like(self.tensor, value)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements."""
+        return _bytes(self.tensor.shape, self.tensor.dtype)
 
 
 class Recording:
     """One planned graph: what it reads, what it returns."""
 
-    def __init__(self, device, function, args, kwargs, tensors, private, plan):
-        self.private = private
-        if private:
-            tensors = [_twin(t) for t in tensors]
-            own = iter(tensors)
-            args = tuple(_replaced(a, own) for a in args)
-            kwargs = _replaced(kwargs, own)
-        self.values = [t.data.value for t in tensors]
-        self.args = args if all(isinstance(a, Tensor) for a in args) and not kwargs else None
+    def __init__(self, device, function, args, kwargs, tensors, kept, plan):
         self.device = device
-        for value in self.values:
-            _ready_to_change(value)
-        self.graph, self.held = self._record(device, function, args, kwargs, plan)
+        self.kept = kept
+        self.shapes = [t.shape for t in tensors]
+        self.runs = 0
+        self.inputs = [Input(t) for t in tensors]
+        own = iter([t if t.data.value is i.value else _like(t, i.value)
+                    for t, i in zip(tensors, self.inputs)])
+        args = tuple(_replaced(a, own) for a in args)
+        kwargs = _replaced(kwargs, own)
+        self._plain = not kwargs and all(isinstance(a, Tensor) for a in args)
+        self.graph, self.held = self._record(function, args, kwargs, plan)
+        for i in self.inputs:
+            i.recorded()
+        self._plain = self._plain and len(args) == len(self.inputs)
 
-    def _record(self, device, function, args, kwargs, plan):
-        device.begin_graph()
+    def _record(self, function, args, kwargs, plan):
+        by_value = {id(i.value): n for n, i in enumerate(self.inputs)}
+        self.device.begin_graph()
         try:
-            self.results = function(*args, **kwargs)
-            _forget_creators(self.results)
+            results = function(*args, **kwargs)
+            self.results: dict[int, Result] = {}    # by the id of the Tensor in self.template
+            self.passed: dict[int, int] = {}        # the same: which input is a result
+            self.template = _mapped(results, lambda t: self._note(t, by_value))
+            del results
         except BaseException:
-            device.drop_graph()
+            self.device.drop_graph()
             raise
-        return device.end_graph(plan)
+        return self.device.end_graph(plan)
 
-    def fits(self, args):
-        """True if it reads these very Tensors; False if only a closer look can tell."""
-        if self.private or self.args is None or len(args) != len(self.args):
+    def _note(self, t, by_value):
+        """Sorts a Tensor that the function returns. It keeps no operators alive: what only those
+        name may die before the plan is made."""
+        t.creator = None
+        value = t.data.value
+        if id(value) in by_value:
+            self.passed[id(t)] = by_value[id(value)]
+        elif (value.base if isinstance(value, View) else value).recorded:
+            self.results.setdefault(id(t), Result(t))
+        return t
+
+    def fits(self, args) -> bool:
+        """True if these are Tensors whose memory it reads; False if only a closer look can tell."""
+        if not self._plain or len(args) != len(self.inputs):
             return False
-        for i, arg in enumerate(args):
-            if arg is not self.args[i] or arg.data.value is not self.values[i]:
+        for arg, i in zip(args, self.inputs):
+            if not isinstance(arg, Tensor) or arg.data.value._handle is not i.handle:
                 return False
         return True
 
-    def reads(self, tensors):
-        """True if these Tensors, in the order of the arguments, are the ones that the graph reads.
-        """
-        return all(t.data.value is value for t, value in zip(tensors, self.values))
+    def fill(self, tensors: list[Tensor]) -> None:
+        """Copies what these Tensors hold, in the order of the arguments, to where it is read."""
+        for t, i in zip(tensors, self.inputs):
+            i.fill(t.data.value)
 
-    def run(self):
-        """Runs the graph once and returns the objects that the recorded call returned."""
+    def run(self, tensors: Sequence[Tensor]):
+        """Runs the graph once, on inputs that were filled from these Tensors. Returns what the
+        recorded call returned, as new Tensors."""
+        for result in self.results.values():
+            result.before_run()
         capi.weir_graph_run(self.graph)
-        return self.results
+        self.runs += 1
+        for t, i in zip(tensors, self.inputs):
+            if i.changes and t.data.value._handle is not i.handle:
+                t.data.value.put(i.handle)
+        made: dict[int, Tensor] = {}
+        return _mapped(self.template, lambda t: self._renewed(t, tensors, made))
 
+    def _renewed(self, t, tensors, made):
+        number = id(t)
+        if number in self.passed:
+            return tensors[self.passed[number]]
+        if number not in self.results:
+            return t
+        if number not in made:
+            made[number] = self.results[number].new()
+        return made[number]
 
-def _ready_to_change(value):
-    """An input becomes a state of the device, if it may, so that the graph sees new contents."""
-    try:
-        value.state()
-    except errors.StateError:
-        pass
-
-
-def _twin(t):
-    """A Tensor like t in new memory."""
-    twin = Tensor(t.shape, t.device, t.dtype, requires_grad=t.requires_grad)
-    twin.data.value.writable()
-    return twin
+    @property
+    def stats(self) -> dict[str, object]:
+        """Numbers of this graph, for Model.graph_stats."""
+        planned = Graph.planned(self.device, self.graph, self.held).stats
+        return {"shapes": self.shapes, "runs": self.runs,
+                "input_bytes": sum(i.bytes for i in self.inputs),
+                "result_bytes": sum(r.bytes for r in self.results.values()),
+                "arena_bytes": planned["arena_bytes"], "plan_ms": planned["plan_ms"]}
 
 
 class Capture:
-    """The recordings of one function of an object, by signature."""
+    """The recordings of one function of an object, by signature; the least recently used one is
+    freed when there are more than `most`."""
 
-    def __init__(self):
-        self._by_signature = {}
-        self._last = None
+    def __init__(self, most: int = MAX_GRAPHS):
+        self._by_signature: OrderedDict[Hashable, Recording] = OrderedDict()
+        self._last: Recording | None = None
+        self.most = most
+        self.planned = self.evicted = 0
+        self._known: set[int] = set()       # hashes of the signatures that were planned
+        self._warned = False
 
-    def __call__(self, function, args, kwargs, *how):
+    def __call__(self, function, args, kwargs, state: PythonState, *how):
         """how: sequential, budget, plan as _plan takes them."""
         last = self._last
         if (last is not None and not kwargs and last.how == how and last.fits(args)
                 and not last.device.recording):
-            return last.run()
+            return last.run(args)
         tensors, kept = [], []
-        key = how, _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
-        if not tensors:
+        signature = _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
+        first = first_tensor([*args, *kwargs.values()])
+        if first is None:
             raise InvalidError("a graph needs a Tensor, or a list of them, among its arguments")
-        if tensors[0].device.recording:         # a part of the graph at hand
+        if first.device.recording:         # a part of the graph at hand
             return function(*args, **kwargs)
+        key = how, signature, _sharing(tensors)
         found = self._by_signature.get(key)
-        if found is None or not found.private and not found.reads(tensors):
-            found = self._record(key, function, args, kwargs, tensors, found is not None)
-            found.kept = kept
-        if found.private:
-            for t, value in zip(tensors, found.values):
-                value.put(t.data.handle)
+        if found is None:
+            found = self._record(key, function, args, kwargs, tensors, kept, state)
+        self._by_signature.move_to_end(key)
         self._last = found
-        return found.run()
+        found.fill(tensors)
+        return found.run(tensors)
 
-    def _record(self, key, function, args, kwargs, tensors, private):
-        self._by_signature.pop(key, None)       # frees its memory before the new one is planned
-        self._last = None
-        found = Recording(tensors[0].device, function, args, kwargs, tensors, private,
-                          _plan(*key[0]))
+    def _record(self, key, function, args, kwargs, tensors, kept, state):
+        most, self._last = self.most, None
+        self.limit(most - 1)            # before the new one is planned
+        self.most = most
+        self._note_again(hash(key), tensors, state)
+        with state.watched():
+            device = first_tensor([*args, *kwargs.values()]).device
+            found = Recording(device, function, args, kwargs, tensors, kept,
+                              _plan(*key[0]))
         found.how = key[0]
         self._by_signature[key] = found
+        self.planned += 1
         return found
 
+    def limit(self, most: int) -> None:
+        """Keeps at most `most` graphs, from now on."""
+        self.most = most
+        while len(self._by_signature) > most:
+            gone = self._by_signature.popitem(last=False)[1]
+            self.evicted += 1
+            if gone is self._last:
+                self._last = None
+
+    def _note_again(self, number, tensors, state):
+        """Warns, once, if a signature is planned again because its graph was freed."""
+        if number in self._known and self.evicted and not self._warned:
+            self._warned = True
+            shapes = ", ".join(str(t.shape) for t in tensors)
+            state.warn(f"{state.name}: the graph for {shapes} was freed and is planned again: more "
+                       f"than max_graphs={self.most} signatures take turns. Give compile a larger "
+                       "max_graphs, or pad batches to fewer shapes")
+        self._known.add(number)
+
     @property
-    def graphs(self):
-        """The planned graphs as weir.Graph objects, in the order in which they were recorded."""
+    def graphs(self) -> list[Graph]:
+        """The planned graphs as weir.Graph objects, that which ran last at the end."""
         return [Graph.planned(recording.device, recording.graph, recording.held)
                 for recording in self._by_signature.values()]
+
+    @property
+    def recordings(self) -> list[Recording]:
+        """The recordings, that which ran last at the end."""
+        return list(self._by_signature.values())
 
 
 def captured(method):
@@ -189,7 +374,7 @@ def captured(method):
         captures = self._captures
         capture = captures.get(name)
         if capture is None:
-            capture = captures[name] = Capture()
+            capture = captures[name] = Capture(self._max_graphs)
         return capture(functools.partial(self._recorded, method), args, kwargs,
-                       self.sequential, self.budget, self._plan)
+                       PythonState(self, method), self.sequential, self.budget, self._plan)
     return call

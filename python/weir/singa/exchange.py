@@ -71,8 +71,10 @@ class Exchange:
         if dl_device is not None and tuple(dl_device) != (CPU, 0):
             raise BufferError(f"no export to DLPack device {tuple(dl_device)}")
         versioned = max_version is not None and tuple(max_version) >= VERSION
-        handle = self.data.handle
         is_host = self.data.device().is_host
+        if not copy and is_host:
+            self.data.value.show()
+        handle = self.data.handle
         if copy is False and not is_host:
             raise BufferError(f"the elements are on {self.data.device().name}, whose memory is not "
                               "shared: only a copy can be had")
@@ -97,6 +99,7 @@ class Exchange:
         if not raw.device().is_host:
             raise AttributeError(f"the elements are on {raw.device().name}: np.asarray copies them")
         kind = core.numpy_dtype(raw.data_type())
+        raw.value.show()
         handle = raw.handle
         address, strides = capi.memory(handle)
         block = _block(handle, strides, address, kind.itemsize)

@@ -21,7 +21,7 @@ from weir.graph import check_plan
 from weir.settings import autocast
 from .asserted import ArgumentError, ExistsError
 from . import autograd
-from .capture import captured
+from .capture import MAX_GRAPHS, captured
 from .layers.base import Layer, first_tensor
 from .tensor import Tensor
 
@@ -50,8 +50,8 @@ class Model(Layer):
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
         self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
-                             _plan=(), precision=None, _buffered=False, _results=None, _captures={},
-                             _inside=False)
+                             _plan=(), precision=None, _captures={}, _inside=False,
+                             _max_graphs=MAX_GRAPHS)
         return self
 
     def __init_subclass__(cls, **kwargs):
@@ -70,7 +70,7 @@ class Model(Layer):
         self.__dict__["_inside"] = True
         try:
             with training_is(True), self._products(args, kwargs):
-                results = method(self, *args, **kwargs)
+                return method(self, *args, **kwargs)
         except errors.StateError as error:
             if "recorded" in str(error):
                 error.add_note("The step is being recorded (use_graph=True): return the tensor "
@@ -78,8 +78,6 @@ class Model(Layer):
             raise
         finally:
             self.__dict__["_inside"] = False
-        self.__dict__.update(_results=results, _buffered=True)
-        return results
 
     def _products(self, args, kwargs):
         """The scope of mixed precision, if there is one."""
@@ -89,11 +87,11 @@ class Model(Layer):
         return autocast(self.precision, None if first is None else first.device)
 
     def _forget_graphs(self):
-        self.__dict__.update(_captures={}, _results=None, _buffered=False)
+        self.__dict__["_captures"] = {}
 
     def __getstate__(self):
         """For copies: graphs are this model's own."""
-        return super().__getstate__() | {"_captures": {}, "_results": None, "_buffered": False}
+        return super().__getstate__() | {"_captures": {}}
 
     def __setattr__(self, name, value):
         if name in ("optimizer", "precision") and self.__dict__.get(name) is not value:
@@ -103,14 +101,16 @@ class Model(Layer):
     # -- how it runs --
 
     def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None,
-                precision=None, **plan):
+                precision=None, max_graphs=MAX_GRAPHS, **plan):
         """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
 
         budget: the most that a whole training step may take when it is a graph, bytes as a number
         or a text ("512MB", "75%" of what it takes without); the bits stay the same. BudgetError, at
         the first step, names the smallest that works. precision: "bfloat16" or "float16" for mixed
-        precision, as weir.autocast has it, in training and evaluation. plan: policy, placement,
-        measure, cache, guided, level, disable, as weir.core.plan_options explains them.
+        precision, as weir.autocast has it, in training and evaluation. max_graphs: the most graphs
+        that are kept, one for each signature of train_one_batch's arguments: for one more the least
+        recently used is freed. plan: policy, placement, measure, cache, guided, level, disable, as
+        weir.core.plan_options explains them.
         """
         if not isinstance(inputs, (list, tuple)):
             raise ArgumentError(f"compile: inputs is a {type(inputs).__name__}, must be a list of "
@@ -130,7 +130,7 @@ class Model(Layer):
             device.drop_graph()
         self._warn_of_hidden_layers()
         self.train(is_train)
-        self.graph(use_graph, sequential, budget, **plan)
+        self.graph(use_graph, sequential, budget, max_graphs=max_graphs, **plan)
 
     def train(self, mode=True):
         """Training, or evaluation: of this model, and of operators called from now on."""
@@ -142,9 +142,12 @@ class Model(Layer):
         """
         self.train(False)
 
-    def graph(self, mode=True, sequential=False, budget=None, **plan):
+    def graph(self, mode=True, sequential=False, budget=None, *, max_graphs=None, **plan):
         """Training steps as graphs; sequential keeps the recorded order of operations; budget and
-        plan: what a whole step may take, and how, as in weir.Graph."""
+        plan: what a whole step may take, and how, as in weir.Graph. max_graphs: as in compile;
+        None: as before."""
+        if max_graphs is not None:
+            self._limit_graphs(max_graphs)
         self._check_plan(budget=budget, **plan)
         if "disable" in plan:
             plan["disable"] = core.pass_names(plan["disable"])
@@ -152,6 +155,14 @@ class Model(Layer):
         self.graph_mode = bool(mode)
         self.sequential = bool(sequential)
         self.budget = budget
+
+    def _limit_graphs(self, most: int) -> None:
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise errors.InvalidError(f"max_graphs is {most!r}, must be a number of graphs, 1 or "
+                                      "more")
+        self.__dict__["_max_graphs"] = most
+        for capture in self._captures.values():
+            capture.limit(most)
 
     def _check_plan(self, **plan):
         """Refuses a budget, policy or other option that no step can have, before any is planned."""
@@ -192,8 +203,24 @@ class Model(Layer):
     def graphs(self):
         """The graphs recorded so far, one for each signature of train_one_batch's arguments, as
         weir.Graph objects: stats, texts and pictures of each. [] before the first step and with
-        use_graph=False."""
+        use_graph=False; that which ran last is at the end."""
         return [graph for capture in self._captures.values() for graph in capture.graphs]
+
+    def graph_stats(self) -> dict[str, object]:
+        """What graphs of this model there are and what they hold, in bytes: "planned" (recordings
+        so far), "evicted" (of them freed to stay within "max_graphs"), "input_bytes" and
+        "result_bytes" (tensors that graphs read and write, of all together), "arena_bytes" (the
+        largest: all graphs of a device share one arena), and "graphs", a dict for each: "shapes"
+        of the tensors it is for, "runs", its own bytes and "plan_ms"."""
+        captures = self._captures.values()
+        graphs = [recording.stats for c in captures for recording in c.recordings]
+        return {"max_graphs": self._max_graphs,
+                "planned": sum(c.planned for c in captures),
+                "evicted": sum(c.evicted for c in captures),
+                "input_bytes": sum(g["input_bytes"] for g in graphs),
+                "result_bytes": sum(g["result_bytes"] for g in graphs),
+                "arena_bytes": max((g["arena_bytes"] for g in graphs), default=0),
+                "graphs": graphs}
 
     # -- files --
 

@@ -56,6 +56,19 @@ class View(Value):
     def share(self):
         self.base.share()
 
+    @property
+    def lent(self) -> bool:
+        """True while the base's elements lie in memory that a model's graph writes."""
+        return self.base.lent
+
+    def show(self) -> None:
+        """Notes that the address of the base's elements becomes known outside."""
+        self.base.show()
+
+    def move_out(self) -> None:
+        """Copies what the base shares with a model's graph."""
+        self.base.move_out()
+
     def writable(self):
         raise errors.StateError("a view has no memory of its own")
 
