@@ -53,7 +53,7 @@ class ImageBatchIter:
     def start(self):
         """Starts reading ahead."""
         self._stop.clear()
-        self.p = threading.Thread(target=self._run, daemon=True)
+        self.p = threading.Thread(target=self.run, daemon=True)
         self.p.start()
 
     def __iter__(self):
@@ -104,7 +104,8 @@ class ImageBatchIter:
                 random.shuffle(samples)
             yield from samples
 
-    def _run(self):
+    def run(self) -> None:
+        """Reads batches into the queue until end(): what start() runs in the background."""
         try:
             samples = self._order()
             while not self._stop.is_set():

@@ -4,6 +4,7 @@ Functions take and give a Pillow image. An ImageTool holds a list of images; its
 each by one or several changed ones, or with inplace=False return these, and can be chained.
 """
 import random
+from collections.abc import Sequence
 
 try:
     from PIL import Image, ImageEnhance
@@ -111,15 +112,22 @@ class ImageTool:
     def __init__(self):
         _need_pillow()
         self.imgs = []
+        self._augmentations = 1
+
+    def num_augmentation(self) -> int:
+        """The number of images that the methods called since load or set make of each image."""
+        return self._augmentations
 
     def load(self, path, grayscale=False):
         """Reads one image from a path, as greyscale if asked; returns self."""
         self.imgs = [load_img(path, grayscale)]
+        self._augmentations = 1
         return self
 
     def set(self, imgs):
         """Replaces the images by a list of Pillow images; returns self."""
         self.imgs = list(imgs)
+        self._augmentations = 1
         return self
 
     def append(self, img):
@@ -142,6 +150,7 @@ class ImageTool:
         if not inplace:
             return new
         self.imgs = new
+        self._augmentations *= num_case
         return self
 
     def resize_by_range(self, rng, inplace=True):
@@ -164,6 +173,17 @@ class ImageTool:
     def resize_by_hw(self, size, inplace=True):
         """To (height, width)."""
         return self._each(resize_by_hw, [size], 1, inplace)
+
+    def resize_by_hw_range(self, rng: tuple[tuple[int, int], tuple[int, int]],
+                           inplace: bool = True) -> "ImageTool | list[Image.Image]":
+        """To a random (height, width): of range(*rng[0]) and of range(*rng[1])."""
+        size = random.randrange(*rng[0]), random.randrange(*rng[1])
+        return self._each(resize_by_hw, [size], 1, inplace)
+
+    def resize_by_hw_list(self, size_list: Sequence[tuple[int, int]], num_case: int = 1,
+                          inplace: bool = True) -> "ImageTool | list[Image.Image]":
+        """Resizes each image to (height, width) drawn from the list; num_case of them."""
+        return self._each(resize_by_hw, size_list, num_case, inplace)
 
     def rotate_by_range(self, rng, inplace=True):
         """Rotates by a random angle of rng[0]..rng[1] - 1 degrees."""

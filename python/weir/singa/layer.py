@@ -4,7 +4,7 @@ import math
 from weir import core
 from .operators import elementwise, loss, matrix, reduce, shapes
 from . import tensor
-from .layers.base import Layer, copy_into, param
+from .layers.base import Layer, LayerMeta, copy_into, param  # noqa: F401
 from .layers.image import (  # noqa: F401
     AvgPool1d, AvgPool2d, BatchNorm2d, Conv2d, ConvTranspose2d, GroupNorm, MaxPool1d, MaxPool2d,
     Pooling2d, SeparableConv2d)

@@ -22,7 +22,7 @@ from weir.settings import autocast
 from .asserted import ArgumentError, ExistsError
 from . import autograd
 from .capture import MAX_GRAPHS, captured
-from .layers.base import Layer, first_tensor
+from .layers.base import Layer, LayerMeta, first_tensor
 from .tensor import Tensor
 
 
@@ -36,7 +36,17 @@ def training_is(on):
         autograd.training = before
 
 
-class Model(Layer):
+class ModelMeta(LayerMeta):
+    """The class of model classes: train_one_batch is captured as a graph where graphs are on."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
+        super().__init__(name, bases, body)
+        for method in cls._captured_names:
+            if method in body and any(isinstance(base, ModelMeta) for base in bases):
+                setattr(cls, method, captured(body[method]))
+
+
+class Model(Layer, metaclass=ModelMeta):
     """What a script derives from: forward(*x), train_one_batch(*args).
 
     compile() makes parameters and says how to run; model(...) is train_one_batch in training and
@@ -53,12 +63,6 @@ class Model(Layer):
                              _plan=(), precision=None, _captures={}, _inside=False,
                              _max_graphs=MAX_GRAPHS)
         return self
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        for name in cls._captured_names:
-            if name in cls.__dict__:
-                setattr(cls, name, captured(cls.__dict__[name]))
 
     @property
     def _records(self):

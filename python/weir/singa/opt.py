@@ -4,84 +4,16 @@ An update is one call of the core for each parameter. Rates and other numbers th
 to step are tensors that step() renews, so they go on changing inside a recorded graph. State is
 kept by a parameter's name; of several parameters with one name each has its own ("W", "W#2").
 """
+import os
+
 from weir import _capi as capi
 from weir import core
-from .asserted import DtypeError, ShapeError
+from .asserted import DtypeError, ShapeError, StateError
 from . import singa_wrap as singa
 from .tape import backward, no_gradient
+from .updates.schedules import (Constant, DecayScheduler, ExponentialDecay,  # noqa: F401
+                                f64_of, schedule, value_at)
 from .tensor import Tensor, float32
-
-
-# ---- schedules ----
-
-class DecayScheduler:
-    """A number as a function of the steps done: called with a Tensor (1,), gives a Tensor (1,)."""
-
-    def __init__(self, init_value):
-        self.init_value = init_value
-
-    def __call__(self, step):
-        raise NotImplementedError(f"{type(self).__name__} does not define its value")
-
-
-def _wide(value, device):
-    """One number in f64, shape (1,)."""
-    return capi.weir_fill(device.handle, (capi.WEIR_F64, (1,)), float(value))
-
-
-def _narrow(handle, device):
-    """A Tensor (1,) of it in f32."""
-    handle = capi.weir_cast(handle, capi.WEIR_F32)
-    return Tensor(data=singa.result(handle, device), requires_grad=False)
-
-
-class Constant(DecayScheduler):
-    """The same number at every step."""
-
-    def __call__(self, step):
-        return _narrow(self.wide(step), step.device)
-
-    def wide(self, step):
-        """The handle of the number in f64."""
-        return _wide(self.init_value, step.device)
-
-
-class ExponentialDecay(DecayScheduler):
-    """init_value * decay_rate ^ (step / decay_steps), of whole periods only with staircase."""
-
-    def __init__(self, init_value, decay_steps, decay_rate, staircase=False):
-        super().__init__(init_value)
-        if decay_steps <= 0:
-            raise ValueError(f"ExponentialDecay: decay_steps is {decay_steps}, must be above 0")
-        self.decay_steps = decay_steps
-        self.decay_rate = decay_rate
-        self.staircase = staircase
-
-    def __call__(self, step):
-        return _narrow(self.wide(step), step.device)
-
-    def wide(self, step):
-        """The handle of the number in f64."""
-        divide = capi.weir_div_floor if self.staircase else capi.weir_div
-        periods = divide(capi.weir_cast(step.data.handle, capi.WEIR_F64),
-                         _wide(self.decay_steps, step.device))
-        return capi.weir_affine(capi.weir_pow(_wide(self.decay_rate, step.device), periods),
-                                float(self.init_value), 0.0)
-
-
-def _now(schedule, step):
-    """The handle of a schedule's number at this step, in f64: what a script's own gives widened."""
-    if hasattr(schedule, "wide"):
-        return schedule.wide(step)
-    return capi.weir_cast(schedule(step).data.handle, capi.WEIR_F64)
-
-
-def _schedule(value, what):
-    if isinstance(value, DecayScheduler):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Constant(value)
-    raise TypeError(f"{what} must be a number or a DecayScheduler, it is {value!r}")
 
 
 def _zeros(shape, device, dtype):
@@ -165,7 +97,7 @@ class Optimizer:
     tables: tuple = ()      # of state tensors, by the names of get_states
 
     def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None, scaler=None):
-        self._lr = _schedule(lr, "lr")
+        self._lr = schedule(lr, "lr")
         self.dtype = dtype
         self.clip_norm = clip_norm
         self.clip_value = clip_value
@@ -194,13 +126,13 @@ class Optimizer:
     @lr.setter
     def lr(self, lr):
         """Sets a new learning rate, also for graphs recorded with a constant one."""
-        self._lr = _schedule(lr, "lr")
+        self._lr = schedule(lr, "lr")
         self._renew(everything=True)
 
     def _set_numbers(self, kind, presets=(), **flags):
         """The core's options of this kind. presets: fields whose 0 the core takes for its own."""
         self._options_made_of = kind, presets, flags
-        self._schedules = [_schedule(getattr(self, name), name) for name, _ in self.numbers]
+        self._schedules = [schedule(getattr(self, name), name) for name, _ in self.numbers]
         values = {field: float(s.init_value)
                   for (_, field), s in zip(self.numbers, self._schedules)}
         if not self._constant or any(values[field] == 0 for field in presets):
@@ -232,15 +164,15 @@ class Optimizer:
         parts = [capi.weir_cast(self.lr_value.data.handle, capi.WEIR_F64)]
         for s in self._schedules:
             if isinstance(s, Constant):
-                parts.append(_wide(s.init_value, device))
+                parts.append(f64_of(s.init_value, device))
             else:
-                parts.append(_now(s, self.step_counter))
+                parts.append(value_at(s, self.step_counter))
         return capi.weir_concat(parts, 0)
 
     def _rate_now(self):
         """The rate, in the type in which parameters are updated by it."""
         kind = capi.WEIR_F64 if self.dtype == core.kDouble else capi.WEIR_F32
-        return capi.weir_cast(_now(self._lr, self.step_counter), kind)
+        return capi.weir_cast(value_at(self._lr, self.step_counter), kind)
 
     def _renew(self, everything=False):
         """Renews the rate and the numbers that change from step to step, for the next step."""
@@ -262,15 +194,23 @@ class Optimizer:
     def __call__(self, loss):
         """Gradients of loss, an update of every parameter it depends on, and step()."""
         if self.scaler is not None:
-            return self._scaled(loss)
+            self._scaled(loss)
+        else:
+            self.call(loss)
+            self.step()
+
+    def call(self, loss: Tensor) -> None:
+        """The gradients of loss and the updates, without step(). StateError with a scaler, whose
+        update is a whole step."""
+        if self.scaler is not None:
+            raise StateError(f"{type(self).__name__}.call: a loss scaler scales a whole step: call "
+                             "the optimiser itself")
         some = False
         for param, grad in self._pairs(loss):
             self.apply(param.name, param, grad)
             some = True
         if not some:
             raise no_gradient(loss)
-        self.step()
-        return None
 
     def _scaled(self, loss):
         """The same of the scaled loss, in so far as the gradients are finite."""
@@ -500,6 +440,20 @@ class AdamW(Adam):
                          scaler)
 
 
+# What launchers tell each process of their number: Open MPI, MPICH and Intel MPI, Slurm.
+_WORLD_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+
+
+def _refuse_launcher() -> None:
+    """Refuses to be one of several processes, each of which would train a model of its own."""
+    for name in _WORLD_SIZES:
+        size = os.environ.get(name, "")
+        if size.isdigit() and int(size) > 1:
+            raise NotImplementedError(
+                f"DistOpt: {name} says that a launcher started {size} processes, but training over "
+                "several processes is not supported: start one")
+
+
 class DistOpt:
     """An optimiser over several processes. There is one process here: it works as the optimiser it
     is given, and sums over processes leave what they are given."""
@@ -510,6 +464,7 @@ class DistOpt:
         if world_size not in (None, 1) or local_rank not in (None, 0):
             raise NotImplementedError(f"DistOpt: rank {local_rank} of {world_size}: training over "
                                       "several processes is not supported, world_size must be 1")
+        _refuse_launcher()
         self.opt = SGD() if opt is None else opt
         self.communicator = None
         self.world_size = 1

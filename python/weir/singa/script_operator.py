@@ -55,8 +55,11 @@ class _Call:
         self._give(_tuple(ys), writes, "forward")
 
     def backward(self, reads, writes):
+        dys = [_raw(desc, data) for desc, data in reads]
+        if self.operator.takes_number:
+            dys = [float(dy.to_numpy().item()) for dy in dys]
         with core.on_scratch():
-            dxs = self.operator.backward(*[_raw(desc, data) for desc, data in reads])
+            dxs = self.operator.backward(*dys)
         self._give(_tuple(dxs), writes, "backward")
 
     def _give(self, raws, writes, what):

@@ -9,6 +9,7 @@ from weir import core
 from weir.errors import DeviceError
 from weir.core import (Device, Value, kBFloat16, kBool, kChar, kDouble, kFloat16,  # noqa: F401
                    kFloat32, kInt, kInt64, kUChar)
+from .raw.snapshot import Snapshot  # noqa: F401
 from .raw.tensor import CTensor, SizeOf, Tensor, result, to_shape  # noqa: F401
 from .raw.handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  # noqa: F401
                           CpuBatchNormForwardInference, CpuBatchNormForwardTraining,

@@ -3,89 +3,49 @@
 A file is written beside its place and moved there by close(), so that it is there whole or not at
 all. close() is called when the object is deleted, at the end of a with block or of the program.
 """
-import os
-import tempfile
-import weakref
-import zipfile
+from types import TracebackType
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from weir import core
-from weir import errors
+from .raw import snapshot
+from .raw.tensor import CTensor
 from .tensor import Tensor
 
 
 class Snapshot:
     """Snapshot(f, True).write(name, Tensor) ... close(), or Snapshot(f, False).read()."""
 
-    def __init__(self, f, mode, buffer_size=10):
-        del buffer_size
-        self.path = f if f.endswith(".npz") else f + ".npz"
+    def __init__(self, f: str, mode: bool, buffer_size: int = 10) -> None:
         self.mode = bool(mode)
-        self._writer = None
-        if self.mode:
-            self._writer = _Writer(self.path)
-            self._end = weakref.finalize(self, self._writer.close)
+        self._raw = snapshot.Snapshot(f, int(self.mode), buffer_size)
+        self.path = self._raw.path
 
-    def write(self, param_name, param_val):
+    def write(self, param_name: str, param_val: Tensor | ArrayLike) -> None:
         """Adds a Tensor; each name once."""
-        if self._writer is None or not self._end.alive:
-            raise errors.StateError("the snapshot is not open for writing")
-        array = param_val.data.to_numpy() if isinstance(param_val, Tensor) else param_val
-        self._writer.add(param_name, np.asarray(array))
+        if isinstance(param_val, Tensor):
+            self._raw.Write(param_name, param_val.data)
+            return
+        array = np.asarray(param_val)
+        raw = CTensor(array.shape, None, core.dtype_number(array.dtype))
+        raw.value.write(array)
+        self._raw.Write(param_name, raw)
 
-    def read(self):
+    def read(self) -> dict[str, Tensor]:
         """{name: Tensor} of a file; errors.FileError if it is not a snapshot."""
-        if self.mode:
-            raise errors.StateError("the snapshot is open for writing and cannot be read")
-        try:
-            with np.load(self.path, allow_pickle=False) as members:
-                arrays = {name: members[name] for name in members.files}
-            return {name: Tensor(data=array, dtype=core.dtype_number(array.dtype))
-                    for name, array in arrays.items()}
-        except FileNotFoundError:
-            raise
-        except Exception as error:      # whatever a damaged file makes of its readers
-            raise errors.FileError(f"{self.path} is not a snapshot: {error}") from error
+        return {name: Tensor(data=raw) for name, raw in self._raw.Read()}
 
-    def close(self):
+    def close(self) -> None:
         """Puts the file in its place."""
-        if self.mode:
-            self._end()
+        self._raw.Close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, error, trace):
-        if kind is not None and self.mode and self._end.detach():
-            self._writer.drop()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._raw.drop()
         self.close()
-
-
-class _Writer:
-    """The members of the file to be."""
-
-    def __init__(self, path):
-        self.path = path
-        number, self.part = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)),
-                                             prefix=os.path.basename(path))
-        self.file = zipfile.ZipFile(os.fdopen(number, "wb"), "w")
-
-    def add(self, name, array):
-        if f"{name}.npy" in self.file.namelist():
-            raise ValueError(f"snapshot: {name!r} was already written")
-        with self.file.open(f"{name}.npy", "w", force_zip64=True) as member:
-            np.lib.format.write_array(member, array, allow_pickle=False)
-
-    def _end(self):
-        stream = self.file.fp
-        self.file.close()
-        stream.close()
-
-    def close(self):
-        self._end()
-        os.replace(self.part, self.path)
-
-    def drop(self):
-        self._end()
-        os.unlink(self.part)

@@ -39,6 +39,7 @@ class Operator:
         self.y_id2idx = {}
         self.requires_grad = True
         self._call = None       # of the last call in training: (device, its inputs, its results)
+        self.takes_number = False   # backward of a loss gets dy as SINGA gives it: a Python number
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -64,6 +65,7 @@ class Operator:
     def _run(self, xs):
         """Raw results of a call with these Tensors."""
         taped = taping() and self.requires_grad
+        self.takes_number = False
         handles, results = script_operator.run(self, xs, taped)
         self._remember(xs[0].device, handles, results if taped else None)
         return results
@@ -263,6 +265,7 @@ def backward(y, dy=None):
         return
     handle = y.data.handle
     seed = None if dy is None else _given(dy, handle)
+    y.creator.takes_number = not isinstance(dy, Taped)
     grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
     del handle, seed
     grads.reverse()

@@ -156,12 +156,16 @@ def concatenate(tensors, axis):
 
 # ---- elements ----
 
+def _named(function, name, doc):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def _unary(name, func):
     def function(t):
         return from_raw_tensor(func(t.data))
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} of each element."
-    return function
+    return _named(function, name, f"{name} of each element.")
 
 
 abs = _unary("abs", singa.Abs)
@@ -188,20 +192,24 @@ def _into(raw, out):
 def _binary(name, func, doc):
     def function(lhs, rhs, ret=None):
         return _into(func(_raw(lhs), _raw(rhs)), ret)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return _named(function, name, doc)
+
+
+def _comparison(name, func, doc):
+    def function(t, x, ret=None):
+        return _into(func(_raw(t), _raw(x)), ret)
+    return _named(function, name, doc)
 
 
 add = _binary("add", singa.Add, "lhs + rhs; rhs may be a number, ret the place of the result.")
 sub = _binary("sub", singa.Sub, "lhs - rhs")
-eltwise_mult = _binary("eltwise_mult", singa.EltwiseMult, "lhs rhs, element by element")
+eltwise_mult = _comparison("eltwise_mult", singa.EltwiseMult, "lhs rhs, element by element")
 div = _binary("div", singa.Div, "lhs / rhs")
-lt = _binary("lt", singa.LT, "1 where t < x, else 0")
-le = _binary("le", singa.LE, "1 where t <= x, else 0")
-gt = _binary("gt", singa.GT, "1 where t > x, else 0")
-ge = _binary("ge", singa.GE, "1 where t >= x, else 0")
-eq = _binary("eq", singa.EQ, "1 where t == x, else 0")
+lt = _comparison("lt", singa.LT, "1 where t < x, else 0")
+le = _comparison("le", singa.LE, "1 where t <= x, else 0")
+gt = _comparison("gt", singa.GT, "1 where t > x, else 0")
+ge = _comparison("ge", singa.GE, "1 where t >= x, else 0")
+eq = _comparison("eq", singa.EQ, "1 where t == x, else 0")
 
 
 def pow(t, x, out=None):

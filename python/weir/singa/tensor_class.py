@@ -321,6 +321,7 @@ class Tensor(Methods, Exchange):
     __sub__, __isub__ = operator(singa.Sub), in_place(singa.Sub)
     __mul__, __imul__ = operator(singa.EltwiseMult), in_place(singa.EltwiseMult)
     __truediv__, __itruediv__ = operator(singa.Div), in_place(singa.Div)
+    __div__, __idiv__ = __truediv__, __itruediv__       # SINGA's names, of Python 2
     __floordiv__, __ifloordiv__ = operator(singa.FloorDiv), in_place(singa.FloorDiv)
     __mod__, __imod__ = operator(singa.Mod), in_place(singa.Mod)
     __pow__, __ipow__ = operator(singa.Pow), in_place(singa.Pow)
@@ -328,7 +329,7 @@ class Tensor(Methods, Exchange):
     __radd__ = reflected(singa.Add)
     __rsub__ = reflected(singa.Sub)
     __rmul__ = reflected(singa.EltwiseMult)
-    __rtruediv__ = reflected(singa.Div)
+    __rtruediv__ = __rdiv__ = reflected(singa.Div)
     __rfloordiv__ = reflected(singa.FloorDiv)
     __rmod__ = reflected(singa.Mod)
     __rpow__ = reflected(singa.Pow)

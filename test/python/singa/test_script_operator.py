@@ -350,3 +350,41 @@ def test_an_operator_needs_an_input():
 
     with pytest.raises(TypeError, match="Nothing#0: an operator needs an input"):
         Nothing()()
+
+
+class HalfSquares(A.Operator):
+    """A loss: half the sum of squares. Notes what its backward is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def forward(self, x):
+        self.x = x
+        y = singa.MultFloat(singa.Square(x), 0.5)
+        return singa.SumAll(y)
+
+    def backward(self, dy=1.0):
+        self.given.append(dy if isinstance(dy, float) else "raw")
+        return singa.MultFloat(self.x, dy if isinstance(dy, float) else 7.0)
+
+
+@pytest.mark.parametrize("dy, given", [(None, 1.0), (2, 2.0), (0.5, 0.5), ("tensor", "raw")])
+def test_a_loss_of_a_script_gets_a_number(mode, dy, given):
+    x = tensor.from_numpy(np.array([1.0, -2.0], np.float32))
+    x.stores_grad = True
+    loss = HalfSquares()
+    dy = tensor.from_numpy(np.array([3.0], np.float32)) if dy == "tensor" else dy
+    pairs = run(lambda: list(A.backward(loss(x)[0], dy)), core.cpu(), mode)
+    assert set(loss.given) == {given}
+    factor = 7.0 if given == "raw" else given
+    assert np.array_equal(pairs[0][1].numpy(), factor * np.array([1.0, -2.0], np.float32))
+
+
+def test_an_operator_before_the_loss_gets_a_raw_tensor():
+    x = tensor.from_numpy(np.array([1.0, -2.0], np.float32))
+    x.stores_grad = True
+    op = HalfSquares()
+    list(A.backward(op(x)[0]))
+    list(A.backward(A.mul(op(x)[0], op(x)[0])))
+    assert op.given == [1.0, "raw", "raw"]

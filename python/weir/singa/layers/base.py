@@ -55,7 +55,17 @@ def _path(parent, attribute):
     return f"{parent}{Layer.sep}{attribute}" if parent else attribute
 
 
-class Layer:
+class LayerMeta(type):
+    """The class of layer classes: initialize runs once, at once, before the first forward."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
+        super().__init__(name, bases, body)
+        for method, wrap in (("initialize", _initialized), ("forward", _initializing)):
+            if method in body:
+                setattr(cls, method, wrap(body[method]))
+
+
+class Layer(metaclass=LayerMeta):
     """What a script derives from: initialize(*inputs) makes parameters, forward(*inputs) computes.
     """
 
@@ -70,16 +80,9 @@ class Layer:
     def __init__(self):
         pass
 
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        for name, wrap in (("initialize", _initialized), ("forward", _initializing)):
-            if name in cls.__dict__:
-                setattr(cls, name, wrap(cls.__dict__[name]))
-
     def __call__(self, *xs, **kwargs):
         return self.forward(*xs, **kwargs)
 
-    @_initialized
     def initialize(self, *xs, **kwargs):
         """Makes parameters for inputs like these; the base has none."""
 
@@ -192,11 +195,11 @@ class Layer:
         states.update(self.get_params())
         return states
 
-    def set_params(self, params, strict=True):
+    def set_params(self, parameters, strict=True):
         """Copies Tensors or arrays into the parameters of these names, all or some; those of states
         are left out. Unexpected names (but with strict=False) and wrong shapes are one ValueError,
         and nothing is copied."""
-        self._set(params, "set_params", strict, False)
+        self._set(parameters, "set_params", strict, False)
 
     def set_states(self, states, strict=True):
         """Copies Tensors or arrays into the parameters and states of these names. Missing and

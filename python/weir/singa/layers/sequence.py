@@ -4,12 +4,14 @@ LSTM, GRU and CudnnRNN are one operator of the core over the whole sequence, so 
 device. Gates of an LSTM in SINGA's names: i(nput), f(orget), o(utput), g: the candidate.
 """
 import math
+from collections.abc import Sequence
 
 from weir import _capi as capi
 from ..asserted import InvalidError
 from ..operators import elementwise, matrix, shapes
 from .. import singa_wrap as singa
 from ..tape import Core
+from ..tensor import Tensor
 from ..operators.recurrent import GRU as MODE_GRU, LSTM as MODE_LSTM
 from ..operators.recurrent import _RNN, _weights, weight_shapes
 from .base import Layer, param
@@ -20,6 +22,18 @@ def _raw(handle, like):
 
 class RNN_Base(Layer):
     """What the recurrent layers of SINGA's older interface derive from."""
+
+    def step_forward(self, *args: Tensor, **kwargs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """One step, which each layer defines."""
+        raise NotImplementedError(f"{type(self).__name__} does not define step_forward")
+
+
+def _one_batch(tensors: Sequence[Tensor], axis: int) -> list[Tensor]:
+    """The tensors, those of one sample repeated along the batch's axis to the samples of the rest:
+    steps and states broadcast, as in SINGA."""
+    n = max((t.shape[axis] for t in tensors if len(t.shape) > axis), default=1)
+    return [shapes.expand(t, (*t.shape[:axis], n, *t.shape[axis + 1:]))
+            if len(t.shape) > axis and t.shape[axis] == 1 != n else t for t in tensors]
 
 
 class RNN(RNN_Base):
@@ -43,11 +57,15 @@ class RNN(RNN_Base):
                         math.sqrt(1.0 / self.hidden_size))
         self.b = param((self.hidden_size,), xs[0]) if self.bias else None
 
-    def step_forward(self, x, h):
-        """One step: x (n, inputs) and the state h (n, hidden) give the next state."""
-        y = elementwise.add(matrix.matmul(x, self.Wx), matrix.matmul(h, self.Wh))
-        if self.b is not None:
-            y = matrix.add_bias(y, self.b)
+    def step_forward(self, x: Tensor, h: Tensor, Wx: Tensor | None = None,
+                     Wh: Tensor | None = None, b: Tensor | None = None) -> Tensor:
+        """One step: x (n, inputs) and the state h (n, hidden) give the next state. SINGA gives the
+        weights, too; None: the layer's own."""
+        y = elementwise.add(matrix.matmul(x, self.Wx if Wx is None else Wx),
+                            matrix.matmul(h, self.Wh if Wh is None else Wh))
+        b = self.b if b is None else b
+        if b is not None:
+            y = matrix.add_bias(y, b)
         return elementwise.tanh(y) if self.nonlinearity == "tanh" else elementwise.relu(y)
 
     def forward(self, xs, h0):
@@ -84,6 +102,7 @@ class LSTM(RNN_Base):
     """(list of x, (h0, c0)) -> (list of h, last h, last c)."""
 
     GATES = "ifgo"
+    DEVIATION = 0.01        # of the first weights, as in SINGA
 
     def __init__(self, input_size, hidden_size, nonlinearity="tanh", num_layers=1, bias=True,
                  batch_first=False, dropout=0, bidirectional=False):
@@ -98,8 +117,7 @@ class LSTM(RNN_Base):
         for kind, rows in both:
             for gate in "ifog":
                 setattr(self, f"{kind}_{gate}",
-                        param((rows, self.hidden_size), xs[0],
-                              math.sqrt(2.0 / (rows + self.hidden_size))))
+                        param((rows, self.hidden_size), xs[0], self.DEVIATION))
         for kind in ("Bx", "Bh") if self.bias else ():
             for gate in "ifog":
                 setattr(self, f"{kind}_{gate}", param((self.hidden_size,), xs[0]))
@@ -108,9 +126,25 @@ class LSTM(RNN_Base):
         kinds = ("Wx", "Wh", "Bx", "Bh") if self.bias else ("Wx", "Wh")
         return [getattr(self, f"{kind}_{gate}") for kind in kinds for gate in self.GATES]
 
+    def step_forward(self, x: Tensor, h: Tensor, c: Tensor, Wx: Sequence[Tensor] | None = None,
+                     Wh: Sequence[Tensor] | None = None, Bx: Sequence[Tensor] | None = None,
+                     Bh: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """One step: x (n, inputs) and the states (n, hidden) give the next states h, c. Weights, as
+        SINGA gives them: one for each gate, in the order i, f, o, g; None: the layer's own."""
+        def own(kind: str, given: Sequence[Tensor] | None) -> Sequence[Tensor]:
+            return [getattr(self, f"{kind}_{gate}") for gate in "ifog"] if given is None else given
+
+        gates = [elementwise.add(matrix.matmul(x, wx), matrix.matmul(h, wh))
+                 for wx, wh in zip(own("Wx", Wx), own("Wh", Wh))]
+        for kind, given in (("Bx", Bx), ("Bh", Bh)) if self.bias else ():
+            gates = [elementwise.add(y, b) for y, b in zip(gates, own(kind, given))]
+        i, f, o = (elementwise.sigmoid(y) for y in gates[:3])
+        c = elementwise.add(elementwise.mul(f, c), elementwise.mul(i, elementwise.tanh(gates[3])))
+        return elementwise.mul(o, elementwise.tanh(c)), c
+
     def forward(self, xs, states):
         h0, c0 = states
-        *hs, c = _Lstm(len(xs))(*xs, h0, c0, *self._weights())
+        *hs, c = _Lstm(len(xs))(*_one_batch([*xs, h0, c0], 0), *self._weights())
         return hs, hs[-1], c
 
 
@@ -144,6 +178,7 @@ class _Sequence(Layer):
             raise ValueError("an LSTM needs both states, or none")
         if self.batch_first:
             x = shapes.transpose(x, (1, 0, 2))
+        x, *states = _one_batch([x, *states], 1)
         y, *last = _Outputs(self, True, lengths is not None, lengths)(x, self.W, *states)
         return (shapes.transpose(y, (1, 0, 2)) if self.batch_first else y, *last)
 

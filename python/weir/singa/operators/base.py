@@ -2,6 +2,8 @@
 
 A class whose forward is one call of the core comes from unary or binary, with its function.
 """
+import inspect
+
 import numpy as np
 
 from weir import _capi as capi
@@ -83,19 +85,45 @@ class NoGradient(Core):
         raise StateError(f"{self.name} has no gradient")
 
 
-def _function(kind, name):
-    def function(*xs):
+# What SINGA calls the inputs of some operators (exp(a=...), mul(x=..., y=...)): its names and ours
+# are taken by all.
+_OTHER_NAMES = {("x",): ("a",), ("a", "b"): ("x", "y")}
+
+
+def _in_order(who, names, xs, named):
+    """The inputs of a call in their order, those given by name too; TypeError as Python's own."""
+    other = dict(zip(_OTHER_NAMES[names], names))
+    given = dict(zip(names, xs))
+    for key, x in named.items():
+        name = other.get(key, key)
+        if name not in names:
+            raise TypeError(f"{who}: unknown argument {key!r} (expected {', '.join(names)})")
+        if name in given:
+            raise TypeError(f"{who}: argument {name!r} is given twice")
+        given[name] = x
+    return tuple(given[name] for name in names if name in given)
+
+
+def _function(kind, name, names):
+    def function(*xs, **named):
+        if named:
+            xs = _in_order(name, names, xs, named)
+        if len(xs) != len(names):
+            raise TypeError(f"{name}: {len(xs)} inputs are given, expected {len(names)} "
+                            f"({', '.join(names)})")
         return kind()(*xs)[0]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = kind.__doc__
+    function.__signature__ = inspect.Signature(
+        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
     return function
 
 
-def define(name, function, forward, doc, base=Core):
-    """(class, function) of an operator without parameters."""
+def define(name, function, forward, doc, base=Core, names=("x",)):
+    """(class, function) of an operator without parameters; names: of its inputs."""
     kind = type(name, (base,), {"forward": forward, "__doc__": doc, "__module__": __name__})
-    return kind, _function(kind, function)
+    return kind, _function(kind, function, names)
 
 
 def unary(name, function, call, doc, keeps=False):
@@ -119,7 +147,7 @@ def binary(name, function, call, doc):
     def forward(self, a, b):
         return out(arith.binary(call, a, b), a)
 
-    return define(name, function, forward, doc)
+    return define(name, function, forward, doc, names=("a", "b"))
 
 
 def comparison(name, function, call, doc):
@@ -127,4 +155,4 @@ def comparison(name, function, call, doc):
     def forward(self, a, b):
         return out(arith.compare(call, a, b), a)
 
-    return define(name, function, forward, doc, NoGradient)
+    return define(name, function, forward, doc, NoGradient, ("a", "b"))

@@ -174,18 +174,19 @@ def add_all(*xs):
     return functools.reduce(add, xs)
 
 
-def _logical(name, function, call, doc):
+def _logical(name, function, call, doc, names=("a", "b")):
     """Of truth values: all but 0 is true, the result is 0 or 1."""
     def forward(self, *xs):
         return out(capi.weir_cast(call(*[arith.flags(x) for x in xs]), capi.WEIR_F32), xs[0])
 
-    return define(name, function, forward, doc, NoGradient)
+    return define(name, function, forward, doc, NoGradient, names)
 
 
 And, _and = _logical("And", "_and", capi.weir_logical_and, "1 where both are not 0, else 0.")
 Or, _or = _logical("Or", "_or", capi.weir_logical_or, "1 where one is not 0, else 0.")
 Xor, _xor = _logical("Xor", "_xor", capi.weir_logical_xor, "1 where just one is not 0, else 0.")
-Not, _not = _logical("Not", "_not", capi.weir_logical_not, "1 where x is 0, else 0.")
+Not, _not = _logical("Not", "_not", capi.weir_logical_not, "1 where x is 0, else 0.",
+                     ("x",))
 
 
 # ---- any number of inputs ----

@@ -3,6 +3,7 @@ from weir import _capi as capi
 from weir import core
 from ..asserted import ShapeError
 from ..raw import arith
+from ..raw.tensor import CTensor
 from ..tape import Core, Loss
 from .base import bits, floating, out
 
@@ -138,6 +139,11 @@ class CosSim(Core):
 
     def forward(self, a, b):
         return out(capi.weir_cosine_similarity(floating(a), floating(b), 0.0), a)
+
+    @classmethod
+    def dot(cls, a: CTensor, b: CTensor) -> CTensor:
+        """The products of rows of the raw tensors a and b (n, c): (n)."""
+        return out(capi.weir_sum(capi.weir_mul(floating(a), floating(b)), bits([1]), False), a)
 
 
 def cossim(a, b):

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from weir import autograd, core, layer
+from weir import autograd, core, layer, tensor
 
 from conftest import run
 from layers import array, check, given, host, set_params, sigmoid
@@ -173,3 +173,37 @@ def test_attention(causal, mode):
     check(lambda: net(given(x)), y, mode, 2e-5)
     with pytest.raises(ValueError):
         layer.MultiHeadAttention(4)(given(x))
+
+
+# ---- batches that broadcast ----
+
+@pytest.mark.parametrize("steps, states", [(5, 1), (1, 5)])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU", "CudnnRNN"])
+def test_a_state_or_step_of_one_sample_broadcasts(training, kind, steps, states):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((3, steps, 4), np.float32)
+    h = rng.standard_normal((1, states, 2), np.float32)
+    h, x = tensor.from_numpy(h), tensor.from_numpy(x)
+    h.stores_grad = x.stores_grad = True
+    wide = [autograd.expand(s, (s.shape[0], 5, s.shape[2])) for s in (x, h)]
+    net = {"RNN": lambda: layer.RNN(4, 2), "LSTM": lambda: layer.LSTM(4, 2),
+           "GRU": lambda: layer.GRU(2),
+           "CudnnRNN": lambda: layer.CudnnRNN(2, batch_first=False)}[kind]()
+
+    def call(x, h):
+        if kind in ("RNN", "LSTM"):
+            xs = [autograd.squeeze(s, [0]) for s in autograd.split(x, 0, [1, 1, 1])]
+            h = autograd.squeeze(h, [0])
+            return autograd.cat(net(xs, (h, h) if kind == "LSTM" else h)[0], 0)
+        return net(x, h, h) if kind == "CudnnRNN" else net(x, h)[0]
+
+    def gradients(y):
+        pairs = autograd.backward(autograd.reduce_sum(autograd.mul(y, y)))
+        return {p.name: g.numpy() for p, g in pairs}
+
+    narrow, full = call(x, h), call(*wide)
+    assert np.array_equal(narrow.numpy(), full.numpy())
+    one, two = gradients(narrow), gradients(full)
+    assert one.keys() == two.keys() and len(one) >= 3
+    for name in one:
+        assert np.allclose(one[name], two[name], rtol=1e-5, atol=1e-6), name

@@ -1,0 +1,1 @@
+"""updates - what the optimisers of weir.opt are made of: schedules of their numbers."""
