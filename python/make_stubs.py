@@ -19,9 +19,9 @@ PLAIN = {"void": "None", "bool": "bool", "double": "float", "float": "float", "i
 OBJECTS = {
     ("set_errors", "classes"): "list[type[Exception]]",
     ("set_errors", "return"): "None",
-    ("write", "buffer"): "Buffer",
+    ("write", "buffer"): "_Memory",
     ("write", "return"): "None",
-    ("read", "buffer"): "Buffer",
+    ("read", "buffer"): "_Memory",
     ("read", "return"): "None",
     ("memory", "return"): "tuple[int, tuple[int, ...]]",
     ("split", "return"): "list[weir_tensor]",
@@ -44,10 +44,16 @@ TENSORS = {"int": ("n",), "Py_ssize_t": ("n", "nx", "ny", "ndx", "ndy", "nparam"
 INTEGERS = re.compile(r"int(64_t)? (const \*|\[\d\]|\*)")
 # Functions that give what the header fills through a pointer.
 RESULTS = {"weir_bytes": "int", "weir_graph_measure": "int"}
+DICTS = ("weir_graph_stats",)           # structs that the package gives as dicts, too
 HEAD = '''"""The C core, made from its headers by SWIG: include/weir/*.h say what each name does."""
 from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+from numpy import generic
+from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+_Memory = Buffer | NDArray[generic]
 _Operand = tuple[tuple[int, tuple[int, ...]], memoryview | None]
 _Callback = Callable[[list[_Operand], list[_Operand]], None]
 
@@ -124,6 +130,14 @@ class Stubs:
                 self.lines.append(f"    {item.target.id}: {kind}")
             elif isinstance(item, ast.FunctionDef):
                 self.function(item, "    ")
+        if node.name in DICTS:
+            self.dict_(node)
+
+    def dict_(self, node):
+        """The fields of a struct as a dict has them."""
+        self.lines.append(f"class _{node.name}(TypedDict):")
+        self.lines += [f"    {item.target.id}: {self.plain(item.annotation.value)}"
+                       for item in node.body if isinstance(item, ast.AnnAssign)]
 
     def constant(self, node):
         name = node.targets[0].id

@@ -4,14 +4,24 @@ In training the core runs the function once, keeps its inputs and results only, 
 when the gradient comes (Chen et al. 2016), with the same random numbers and without updates of
 running statistics: all bits are those of a plain call.
 """
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeAlias, TypeVar, Union, cast, overload
 
 from . import _capi as capi
 from . import core
-from . import singa_wrap as singa
+from .raw.tensor import CTensor, result
 from .tape import Core, _stored
 from .taping import prepare, taping
 from .tensor import Tensor
+from .typing import Handle
+
+Results: TypeAlias = Union[Tensor, Sequence[Tensor]]
+Function: TypeAlias = Callable[..., Results]
+R = TypeVar("R", bound=Results)
 
 MOST = 4        # results of a function
 
@@ -20,14 +30,15 @@ class _Part:
     """What the core calls, with handles; knows nothing of the operator, whom the core's owner must
     not keep alive."""
 
-    def __init__(self, function, xs):
+    def __init__(self, function: Function, xs: Sequence[Tensor]) -> None:
         self.function = function
         self.device = xs[0].device
         self.wanted = [x.requires_grad for x in xs]
-        self.first = None       # the Tensors of the first run, until the operator has read them
+        # The Tensors of the first run, until the operator has read them.
+        self.first: Results | None = None
 
-    def __call__(self, handles):
-        xs = [Tensor(data=singa.result(handle, self.device), requires_grad=wanted)
+    def __call__(self, handles: list[Handle]) -> list[Handle]:
+        xs = [Tensor(data=result(handle, self.device), requires_grad=wanted)
               for handle, wanted in zip(handles, self.wanted)]
         ys = self.function(*xs)
         if self.first is None:
@@ -35,9 +46,9 @@ class _Part:
         return [y.data.handle for y in _checked(ys)]
 
 
-def _checked(ys):
+def _checked(ys: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Returns the results of a function as a tuple."""
-    ys = tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
+    ys = tuple(ys) if isinstance(ys, (tuple, list)) else (cast(Tensor, ys),)
     if not 1 <= len(ys) <= MOST:
         raise ValueError(f"checkpoint: the function returned {len(ys)} results, "
                          f"but must return 1 to {MOST}")
@@ -53,29 +64,29 @@ class Checkpoint(Core):
 
     single = False
 
-    def __init__(self, function):
+    def __init__(self, function: Function) -> None:
         super().__init__()
         self.function = function
 
-    def _run(self, xs):
+    def _run(self, xs: Sequence[Tensor]) -> tuple[CTensor, ...]:
         part = _Part(self.function, xs)
         device = xs[0].device
         with device.taped():
             handles = [prepare(x) for x in xs]
-        self._owner, results = capi.checkpoint(part, handles)
+        self._owner, found = capi.checkpoint(part, handles)
         device.hold((self._owner, self))
         self.many = isinstance(part.first, (tuple, list))
-        ys, part.first = _checked(part.first), ()
+        ys, part.first = _checked(part.first or ()), ()
         self.requires_grad = any(y.requires_grad for y in ys)
         inside = {id(t): t for y in ys for t in _stored(y.creator)}
         self.src += [(t.creator, id(t), t, True) for t in inside.values()]
-        results = tuple(singa.result(handle, device) for handle in results[:len(ys)])
+        results = tuple(result(handle, device) for handle in found[:len(ys)])
         self._remember(device, handles, results if self.requires_grad else None)
         return results
 
 
 @contextlib.contextmanager
-def _region():
+def _region() -> Iterator[None]:
     device = core.default_device()
     capi.weir_region_begin(device.handle)
     try:
@@ -84,7 +95,12 @@ def _region():
         capi.weir_region_end(device.handle)
 
 
-def checkpoint(function=None, *tensors):
+@overload
+def checkpoint() -> AbstractContextManager[None]: ...
+@overload
+def checkpoint(function: Callable[..., R], *tensors: Tensor) -> R: ...
+def checkpoint(function: Function | None = None,
+               *tensors: Tensor) -> Results | AbstractContextManager[None]:
     """function(*tensors), which gives a Tensor or up to 4 of them, in less memory: of what it
     computes only the results stay, and it runs again when the gradient comes.
 

@@ -8,89 +8,40 @@ seen by all. It holds a handle of the core. What is concrete (computed or writte
 the graph at hand) changes in its memory, so graphs that read it see the change; a recorded result
 is replaced by the newer one.
 """
+from __future__ import annotations
+
 import atexit
 import contextlib
 import math
 import os
 import threading
 import weakref
+from collections.abc import Iterator
+from typing import Self, TypedDict, Unpack, cast
 
 import numpy as np
 
 from . import _capi as capi
 from . import errors
+from .dtypes import (  # noqa: F401
+    core_dtype as core_dtype, dtype_name as dtype_name, dtype_number as dtype_number,
+    is_float as is_float, kBFloat16 as kBFloat16, kBool as kBool, kChar as kChar,
+    kDouble as kDouble, kFloat16 as kFloat16, kFloat32 as kFloat32, kInt as kInt, kInt64 as kInt64,
+    kUChar as kUChar, numpy_dtype as numpy_dtype, singa_dtype as singa_dtype)
 from .graph import Graph
-from .options import budget_text, options, pass_names, plan_options  # noqa: F401
-
-# Element types by SINGA's numbers (the first five) and ours, in the order of the numbers.
-kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = range(9)
-
-_CORE_TYPE = {
-    kFloat32: capi.WEIR_F32,
-    kFloat16: getattr(capi, "WEIR_F16", None),
-    kInt: capi.WEIR_I32,
-    kDouble: capi.WEIR_F64,
-    kUChar: capi.WEIR_U8,
-    kInt64: capi.WEIR_I64,
-    kBool: capi.WEIR_BOOL,
-    kBFloat16: getattr(capi, "WEIR_BF16", None),
-}
-_SINGA_TYPE = {core: number for number, core in _CORE_TYPE.items() if core is not None}
-_NUMPY_TYPE = {
-    kFloat32: np.float32,
-    kFloat16: np.float16,
-    kInt: np.int32,
-    kDouble: np.float64,
-    kUChar: np.uint8,
-    kInt64: np.int64,
-    kBool: np.bool_,
-}
-_NAMES = {"float32": kFloat32, "float": kFloat32, "float16": kFloat16, "int32": kInt, "int": kInt,
-          "float64": kDouble, "double": kDouble, "uint8": kUChar, "int64": kInt64, "bool": kBool,
-          "bfloat16": kBFloat16}
+from .options import PlanOptions, budget_text
+from .options import options as options, pass_names as pass_names  # noqa: F401
+from .options import plan_options as plan_options  # noqa: F401
+from .typing import Array, Budget, Desc, DeviceHandle, Handle, Path, Shape
 
 
-def dtype_number(dtype):
-    """SINGA's number of an element type given as number, name or NumPy type."""
-    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _CORE_TYPE:
-        return dtype
-    if isinstance(dtype, str) and dtype in _NAMES:
-        return _NAMES[dtype]
-    try:
-        name = np.dtype(dtype).name
-    except TypeError:
-        name = None
-    if name in _NAMES:
-        return _NAMES[name]
-    raise TypeError(f"unknown element type {dtype!r} (expected {', '.join(_NAMES)})")
+class DeviceOptions(TypedDict, total=False):
+    """How a device is opened: see weir.device.open_cpu."""
 
-
-def core_dtype(number):
-    """The core's number for SINGA's."""
-    core = _CORE_TYPE.get(number)
-    if core is None:
-        raise errors.DtypeError(f"element type {number} is not supported")
-    return core
-
-
-def singa_dtype(core):
-    """SINGA's number of an element type that is given by the core's number."""
-    return _SINGA_TYPE[core]
-
-
-def numpy_dtype(number):
-    """The NumPy type of SINGA's number; bfloat16, which NumPy lacks, becomes float32."""
-    return np.dtype(_NUMPY_TYPE.get(number, np.float32))
-
-
-def dtype_name(number):
-    """"float32", "int32", ..., of SINGA's number."""
-    return "bfloat16" if number == kBFloat16 else numpy_dtype(number).name
-
-
-def is_float(number):
-    """True for float32, float16, float64 and bfloat16, given by SINGA's number."""
-    return number in (kFloat32, kFloat16, kDouble, kBFloat16)
+    threads: int
+    seed: int
+    spill_dir: Path | None
+    guard: bool | None
 
 
 class Device:
@@ -98,70 +49,71 @@ class Device:
 
     lazy_alloc = True
 
-    def __init__(self, name="cpu", number=-1, threads=0, seed=0, spill_dir=None,
-                 guard=None):
+    def __init__(self, name: str = "cpu", number: int = -1, threads: int = 0, seed: int = 0,
+                 spill_dir: Path | None = None, guard: bool | None = None) -> None:
         how = options(capi.weir_device_options, threads=threads, seed=seed,
                       guard=0 if guard is None else 1 if guard else -1)
         if spill_dir is not None:
             how.spill_dir = os.fspath(spill_dir)
-        self.handle = capi.weir_device_open(name, how)
+        self.handle: DeviceHandle = capi.weir_device_open(name, how)
         self.name = name
         self._id = number
         self._graph = 0             # recordings so far: names the one at hand
-        self._model_graph = None    # being recorded by a model; see begin_graph
-        self._held = []             # what callbacks of the graph at hand need
-        self._exec_held = []        # the same for the device's own graph
+        # Being recorded by a model; see begin_graph.
+        self._model_graph: capi.weir_graph | None = None
+        self._held: list[object] = []           # what callbacks of the graph at hand need
+        self._exec_held: list[object] = []      # the same for the device's own graph
         self._ran = False           # has the device's own graph run?
         capi.weir_no_grad_begin(self.handle)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<weir.Device {self.name} {self._id}>"
 
     # -- what it is --
 
-    def id(self):
+    def id(self) -> int:
         """Returns the number of the card, or -1 for the CPU and simulated machines."""
         return self._id
 
     get_id = id
 
-    def host(self):
+    def host(self) -> Device:
         """Where to_host moves tensors of this device: a card's is the CPU."""
         return self if self._id < 0 else cpu()
 
     get_host = host
 
-    def lang(self):
+    def lang(self) -> str:
         """"cpp" for a device with id -1, "cuda" for a card."""
         return "cpp" if self._id < 0 else "cuda"
 
     @property
-    def is_host(self):
+    def is_host(self) -> bool:
         """True if its memory is host memory, which NumPy and others can read."""
         return self.name == "cpu"
 
     @property
-    def threads(self):
+    def threads(self) -> int:
         """The number of worker threads, the calling thread included."""
         return capi.weir_device_threads(self.handle)
 
-    def memory(self):
+    def memory(self) -> capi.weir_memory:
         """A capi.weir_memory: bytes that live on the device, peaks, arena."""
         counts = capi.weir_memory()
         capi.weir_device_memory(self.handle, counts)
         return counts
 
-    def info(self):
+    def info(self) -> str:
         """Version, instruction sets, libraries chosen: several lines of text."""
         return capi.weir_info_text(self.handle)
 
-    def Sync(self):
+    def Sync(self) -> None:
         """Waits until all submitted work is done."""
         capi.weir_device_sync(self.handle)
 
     sync = Sync
 
-    def SetRandSeed(self, seed):
+    def SetRandSeed(self, seed: int) -> None:
         """Starts the device's random stream (initialisers, dropout, draws) at a seed, an integer.
         """
         capi.weir_device_seed(self.handle, int(seed))
@@ -169,13 +121,13 @@ class Device:
     set_rand_seed = SetRandSeed
 
     @classmethod
-    def EnableLazyAlloc(cls, enable):
+    def EnableLazyAlloc(cls, enable: bool) -> None:
         """Stores the switch, which has no effect: blocks are allocated at their first use."""
         cls.lazy_alloc = bool(enable)
 
     # -- the device's own graph: SINGA's switch --
 
-    def EnableGraph(self, on):
+    def EnableGraph(self, on: bool) -> None:
         """Record what follows (True) or compute it at once (False)."""
         on = bool(on)
         if on and not self.recording:
@@ -191,7 +143,7 @@ class Device:
     SetBufferFlag = EnableGraph
     set_buffer_flag = EnableGraph
 
-    def graph_enabled(self):
+    def graph_enabled(self) -> bool:
         """True while calls are recorded instead of computed."""
         return self.recording
 
@@ -199,11 +151,11 @@ class Device:
     get_buffer_flag = graph_enabled
 
     @property
-    def recording(self):
+    def recording(self) -> bool:
         """True while calls are recorded, by the device's switch or by a graph."""
         return capi.weir_device_buffering(self.handle)
 
-    def RunGraph(self, serial=False):
+    def RunGraph(self, serial: bool = False) -> None:
         """Runs the recorded graph once; plans it at the first time. serial is SINGA's order flag:
         the planner's order gives the same bits, so it changes nothing here."""
         del serial
@@ -213,11 +165,11 @@ class Device:
         self._ran = True
         capi.weir_device_exec(self.handle)
 
-    def ExecBuffOps(self):
+    def ExecBuffOps(self) -> None:
         """RunGraph under its name of early 2020."""
         self.RunGraph(False)
 
-    def SetBudget(self, budget):
+    def SetBudget(self, budget: Budget | None) -> None:
         """The most that a whole step may take, of graphs planned from now on: bytes as a number or
         a text ("512MB", "0.5GiB", "75%" of what the step takes without); None: any. With the graph
         off bytes (not a share) hold from now on: results are dropped and recomputed on demand."""
@@ -225,19 +177,19 @@ class Device:
 
     set_budget = SetBudget
 
-    def SetPolicy(self, policy):
+    def SetPolicy(self, policy: str | None) -> None:
         """Which result the budget drops first with the graph off: "dtr", "dtr:eq", "dtr:local",
         "dtr:lru", "dtr:size", "dtr:msps"; None: "dtr"."""
         capi.weir_device_set_policy(self.handle, policy)
 
     set_policy = SetPolicy
 
-    def ResetGraph(self):
+    def ResetGraph(self) -> None:
         """Frees the device's own graph, recorded or run."""
         capi.weir_device_reset_graph(self.handle)
         self._exec_held = []
 
-    def Reset(self):
+    def Reset(self) -> None:
         """Forgets the graph, stops recording, restores profiling's defaults."""
         self.EnableGraph(False)
         self.ResetGraph()
@@ -246,47 +198,51 @@ class Device:
 
     # -- profiling --
 
-    def SetVerbosity(self, level):
+    def SetVerbosity(self, level: int) -> None:
         """0: nothing; 1: forward, backward and update time; 2 and more: every operation."""
         capi.weir_device_set_verbosity(self.handle, int(level))
 
-    def SetSkipIteration(self, runs=5):
+    def SetSkipIteration(self, runs: int = 5) -> None:
         """The first runs of a graph are not counted."""
         capi.weir_device_set_skip(self.handle, int(runs))
 
-    def profile_text(self):
+    def profile_text(self) -> str:
         """The table of the graph that ran last."""
         return capi.weir_device_profile_text(self.handle)
 
-    def PrintTimeProfiling(self):
+    def PrintTimeProfiling(self) -> None:
         """Prints profile_text to stdout."""
         print(self.profile_text(), flush=True)
 
     # -- graphs of models --
 
-    def begin_graph(self):
+    def begin_graph(self) -> None:
         """Begins a graph that is not the device's; end_graph plans it and returns it."""
         self._model_graph = capi.weir_graph_begin(self.handle)
         self._graph += 1
 
-    def end_graph(self, plan=None):
+    def end_graph(
+            self,
+            plan: capi.weir_plan_options | None = None) -> tuple[capi.weir_graph, list[object]]:
         """(graph, what must be held as long as it): plan is a capi.weir_plan_options or None."""
+        if self._model_graph is None:
+            raise errors.StateError("end_graph: no graph is being recorded")
         graph, self._model_graph = self._model_graph, None
         held, self._held = self._held, []
         capi.weir_graph_end(graph, plan)
         return graph, held
 
-    def drop_graph(self):
+    def drop_graph(self) -> None:
         """Ends a recording and forgets it."""
         self._model_graph = None
         self._held = []
 
-    def graph(self, **options):
+    def graph(self, **options: Unpack[PlanOptions]) -> Graph:
         """`with dev.graph() as step:` records and plans a step; see weir.graph."""
         return Graph(self, **options)
 
     @contextlib.contextmanager
-    def at_once(self):
+    def at_once(self) -> Iterator[None]:
         """Computes at once what is done inside, in the middle of a recording."""
         if not self.recording:
             yield
@@ -304,11 +260,11 @@ class Device:
                 capi.weir_device_set_buffering(self.handle, True)
 
     @property
-    def graph_number(self):
+    def graph_number(self) -> int:
         """Returns the number of the current recording; 0 when computing at once."""
         return self._graph if self.recording else 0
 
-    def hold(self, owner):
+    def hold(self, owner: object) -> None:
         """Keeps a callback's owner alive as long as the graph being recorded."""
         if self.recording:
             self._held.append(owner)
@@ -316,7 +272,7 @@ class Device:
     # -- the tape --
 
     @contextlib.contextmanager
-    def taped(self):
+    def taped(self) -> Iterator[None]:
         """Calls made inside are remembered for gradients."""
         capi.weir_no_grad_end(self.handle)
         try:
@@ -325,16 +281,16 @@ class Device:
             capi.weir_no_grad_begin(self.handle)
 
 
-_open_devices: weakref.WeakSet = weakref.WeakSet()
+_open_devices: weakref.WeakSet[Device] = weakref.WeakSet()
 
 
 @atexit.register
-def _close_devices():
+def _close_devices() -> None:
     for device in list(_open_devices):
         capi.weir_device_close(device.handle)
 
 
-def open_device(name, number, **kwargs):
+def open_device(name: str, number: int, **kwargs: Unpack[DeviceOptions]) -> Device:
     """A new Device by the core's name ("cpu", "cuda:1", "sim:v100") and SINGA's number; kwargs are
     Device's. It is closed when Python exits. DeviceError if no device has that name."""
     device = Device(name, number, **kwargs)
@@ -342,10 +298,10 @@ def open_device(name, number, **kwargs):
     return device
 
 
-_cpu = None
+_cpu: Device | None = None
 
 
-def cpu():
+def cpu() -> Device:
     """The CPU device, opened at the first call."""
     global _cpu
     if _cpu is None:
@@ -353,10 +309,10 @@ def cpu():
     return _cpu
 
 
-_default = None
+_default: Device | None = None
 
 
-def default_device():
+def default_device() -> Device:
     """The device of what is made without one: the CPU unless it was set; in an operator of a script
     the scratch device."""
     if in_operator():
@@ -364,7 +320,7 @@ def default_device():
     return cpu() if _default is None else _default
 
 
-def set_default_device(device):
+def set_default_device(device: Device | None) -> None:
     """None: the CPU."""
     global _default
     if device is not None and not isinstance(device, Device):
@@ -372,17 +328,17 @@ def set_default_device(device):
     _default = device
 
 
-_scratch = None
+_scratch: Device | None = None
 _inside = threading.local()
 
 
-def in_operator():
+def in_operator() -> bool:
     """True while an operator of a script runs on this thread."""
-    return getattr(_inside, "operator", False)
+    return bool(getattr(_inside, "operator", False))
 
 
 @contextlib.contextmanager
-def on_scratch():
+def on_scratch() -> Iterator[None]:
     """An operator of a script runs inside: what it makes is on the scratch device."""
     before = in_operator()
     _inside.operator = True
@@ -392,7 +348,7 @@ def on_scratch():
         _inside.operator = before
 
 
-def scratch():
+def scratch() -> Device:
     """A CPU device for the operators of scripts, which run in the middle of another's graph."""
     global _scratch
     if _scratch is None:
@@ -406,21 +362,22 @@ class Value:
     __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version",
                  "_shared", "_lent", "_shown", "__weakref__")
 
-    def __init__(self, device, dtype, shape):
-        self._lent = None           # the handle of a graph of a model that it shares; see lend
+    def __init__(self, device: Device, dtype: int, shape: Shape) -> None:
+        # The handle of a graph of a model that it shares; see lend.
+        self._lent: Handle | None = None
         self._shown = False         # do others know the address of its elements?
         self._shared = False        # others may share the elements: copied before a change
         self._version = 0           # increases when elements change: views are derived again
         self.device = device
         self.dtype = dtype
         self.shape = shape
-        self._handle = None
+        self._handle: Handle | None = None
         self._written = False
         self._state = True
         self._graph = 0
 
     @classmethod
-    def of(cls, handle, device, shared=False):
+    def of(cls, handle: Handle, device: Device, shared: bool = False) -> Self:
         """The value of a result of the core; shared: its elements may be those of others too."""
         dtype, shape = capi.weir_tensor_desc(handle)
         value = cls(device, singa_dtype(dtype), shape)
@@ -432,33 +389,33 @@ class Value:
         return value
 
     @property
-    def desc(self):
+    def desc(self) -> Desc:
         """(the core's number of the element type, shape), as functions of weir._capi take it."""
         return core_dtype(self.dtype), self.shape
 
     @property
-    def written(self):
+    def written(self) -> bool:
         """True once elements were written or computed; before that they read as 0."""
         return self._written
 
     @property
-    def version(self):
+    def version(self) -> int:
         """Returns a version number that grows with each change of the elements."""
         return self._version
 
     @property
-    def recorded(self):
+    def recorded(self) -> bool:
         """True if it is a result of the current recording."""
         return self._graph != 0 and self._graph == self.device.graph_number
 
-    def share(self):
+    def share(self) -> None:
         """Marks the elements as shared with others that must not see changes: the next change
         copies them first."""
         self._shared = not self._state
 
     # -- memory shared with the graph of a model, which writes it at the next run --
 
-    def lend(self, handle: capi.weir_tensor) -> None:
+    def lend(self, handle: Handle) -> None:
         """Remembers that handle, the elements of this value, is memory of a model's graph."""
         self._lent = handle
 
@@ -492,11 +449,11 @@ class Value:
         self._lent = None
 
     @property
-    def owned(self):
+    def owned(self) -> bool:
         """True if its memory belongs to it alone and may be written, or is not allocated yet."""
         return self._state
 
-    def state(self):
+    def state(self) -> Handle:
         """The handle, for updates in place by the core. Memory that a graph or a gradient owns is
         copied first, recorded or at once."""
         if not self._can_change():
@@ -508,11 +465,11 @@ class Value:
         return handle
 
     @property
-    def count(self):
+    def count(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
 
-    def writable(self):
+    def writable(self) -> Handle:
         """The handle, for writing: memory is made at the first call and not filled."""
         if self._handle is None:
             self._handle = capi.weir_state(self.device.handle, self.desc, None)
@@ -521,15 +478,15 @@ class Value:
         return self._handle
 
     @property
-    def handle(self):
+    def handle(self) -> Handle:
         """The handle, for reading; elements that were never written are 0."""
         if not self._written:
             capi.weir_write_fill(self.writable(), 0.0)
         if self._shared and self.device.recording and not self.recorded:
             self._can_change()      # in this memory, so that graphs see later changes
-        return self._handle
+        return cast(Handle, self._handle)
 
-    def put(self, handle):
+    def put(self, handle: Handle) -> None:
         """Takes over the elements of a result of this shape and type: see the module's head."""
         self._version += 1
         if self._handle is None and not self.device.recording:
@@ -541,22 +498,27 @@ class Value:
             return
         capi.weir_assign(self.handle, handle)
 
-    def fill(self, x):
+    def fill(self, x: int | float) -> None:
         """One value everywhere. A value that was never written has it at once; while recording it
         is set again at each run, so what the graph changes afterwards starts from it."""
         whole = isinstance(x, int) and not is_float(self.dtype)
-        fill = capi.weir_fill_int if whole else capi.weir_fill
         if not self._written or not self.device.recording and self._state:
             if whole:
                 with self.device.at_once():
-                    capi.weir_assign(self.writable(), fill(self.device.handle, self.desc, x))
+                    capi.weir_assign(self.writable(), self._filled(x))
             else:
                 capi.weir_write_fill(self.writable(), float(x))
             if not self.device.recording:
                 return
-        self.put(fill(self.device.handle, self.desc, x if whole else float(x)))
+        self.put(self._filled(x))
 
-    def _can_change(self):
+    def _filled(self, x: int | float) -> Handle:
+        """A result of the core with x everywhere."""
+        if isinstance(x, int) and not is_float(self.dtype):
+            return capi.weir_fill_int(self.device.handle, self.desc, x)
+        return capi.weir_fill(self.device.handle, self.desc, float(x))
+
+    def _can_change(self) -> bool:
         """True if the memory may be written in place; a result becomes a device state first."""
         if not self._state:
             try:
@@ -570,7 +532,7 @@ class Value:
             self._state = True
         return True
 
-    def write(self, array):
+    def write(self, array: Array) -> None:
         """Copies a NumPy array of the right type and size, at once."""
         if not self._state and (self._graph and self._graph == self.device.graph_number
                                 or not self._can_change()):
@@ -584,7 +546,7 @@ class Value:
         else:
             capi.write(self.writable(), array)
 
-    def read(self):
+    def read(self) -> Array:
         """A new NumPy array. While the value is only recorded: StateError."""
         if self.dtype == kBFloat16:
             wide = capi.weir_cast(self.handle, capi.WEIR_F32)

@@ -3,15 +3,22 @@
 All compute at once, even while the device records. dtype is a name, a NumPy type or SINGA's
 number, float32 by default; requires_grad makes autograd.backward give the gradient.
 """
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import SupportsIndex, cast
 
 from . import _capi as capi
 from . import core
 from . import interop
 from .interop import array, from_dlpack  # noqa: F401
+from .tensor import Tensor
+from .typing import DTypeLike, Number, ShapeLike
 
 
-def full(shape, value, dtype="float32", device=None, requires_grad=False):
+def full(shape: ShapeLike, value: Number, dtype: DTypeLike = "float32",
+         device: core.Device | None = None, requires_grad: bool = False) -> Tensor:
     """A Tensor of a shape, each element `value` converted to dtype."""
     t = interop.empty(shape, dtype, device, requires_grad)
     with t.device.at_once():
@@ -19,37 +26,41 @@ def full(shape, value, dtype="float32", device=None, requires_grad=False):
     return t
 
 
-def zeros(shape, dtype="float32", device=None, requires_grad=False):
+def zeros(shape: ShapeLike, dtype: DTypeLike = "float32", device: core.Device | None = None,
+          requires_grad: bool = False) -> Tensor:
     """A Tensor of zeros."""
     return full(shape, 0, dtype, device, requires_grad)
 
 
-def ones(shape, dtype="float32", device=None, requires_grad=False):
+def ones(shape: ShapeLike, dtype: DTypeLike = "float32", device: core.Device | None = None,
+         requires_grad: bool = False) -> Tensor:
     """A Tensor of ones."""
     return full(shape, 1, dtype, device, requires_grad)
 
 
-def empty(shape, dtype="float32", device=None, requires_grad=False):
+def empty(shape: ShapeLike, dtype: DTypeLike = "float32", device: core.Device | None = None,
+          requires_grad: bool = False) -> Tensor:
     """A tensor to be written; 0 until then."""
     return interop.empty(shape, dtype, device, requires_grad)
 
 
-def full_like(t, value):
+def full_like(t: Tensor, value: Number) -> Tensor:
     """A Tensor with the shape, element type and device of t, each element `value`."""
     return full(t.shape, value, t.dtype, t.device)
 
 
-def zeros_like(t):
+def zeros_like(t: Tensor) -> Tensor:
     """A Tensor of zeros with the shape, element type and device of t."""
     return full_like(t, 0)
 
 
-def ones_like(t):
+def ones_like(t: Tensor) -> Tensor:
     """A Tensor of ones with the shape, element type and device of t."""
     return full_like(t, 1)
 
 
-def arange(start, stop=None, step=1, dtype=None, device=None):
+def arange(start: int | float, stop: int | float | None = None, step: int | float = 1,
+           dtype: DTypeLike | None = None, device: core.Device | None = None) -> Tensor:
     """start, start + step, ... before stop; int64 if all three are integers, else float32."""
     if stop is None:
         start, stop = 0, start
@@ -66,26 +77,31 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
     return interop.wrap(handle, device)
 
 
-def rand(*shape, lo=0.0, hi=1.0, dtype="float32", device=None, requires_grad=False):
+def rand(*shape: ShapeLike, lo: float = 0.0, hi: float = 1.0, dtype: DTypeLike = "float32",
+         device: core.Device | None = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [lo, hi)."""
     t = interop.empty(_sizes(shape), dtype, device, requires_grad)
     capi.weir_write_uniform(t.data.value.writable(), lo, hi)
     return t
 
 
-def randn(*shape, mean=0.0, std=1.0, dtype="float32", device=None, requires_grad=False):
+def randn(*shape: ShapeLike, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32",
+          device: core.Device | None = None, requires_grad: bool = False) -> Tensor:
     """Normal."""
     t = interop.empty(_sizes(shape), dtype, device, requires_grad)
     capi.weir_write_normal(t.data.value.writable(), mean, std)
     return t
 
 
-def _sizes(shape):
+def _sizes(shape: tuple[ShapeLike, ...]) -> ShapeLike:
     """randn(2, 3) and randn((2, 3)) are the same."""
-    return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if len(shape) == 1 and isinstance(shape[0], Sequence):
+        return shape[0]
+    return cast(tuple[SupportsIndex, ...], shape)
 
 
-def eye(n, m=None, dtype="float32", device=None):
+def eye(n: int, m: int | None = None, dtype: DTypeLike = "float32",
+        device: core.Device | None = None) -> Tensor:
     """Ones on the diagonal."""
     device = core.cpu() if device is None else device
     kind = core.core_dtype(core.dtype_number(dtype))

@@ -4,6 +4,8 @@ The plugin is loaded when a function of this module is first called. CUDA's libr
 wheels of this Python: the core finds them through $WEIR_CUDA_LIBS, which is set here unless it is
 set already.
 """
+from __future__ import annotations
+
 import glob
 import os
 import sys
@@ -12,19 +14,19 @@ from . import _capi as capi
 from . import core
 from .errors import DeviceError
 
-_count = None
+_count: int | None = None
 _why = ""
-_open: dict = {}        # device by number
+_open: dict[int, core.Device] = {}        # device by number
 
 
-def _find_wheels():
+def _find_wheels() -> None:
     folders = [folder for path in sys.path if path
                for folder in sorted(glob.glob(os.path.join(path, "nvidia", "*", "lib")))]
     if folders:
         os.environ.setdefault("WEIR_CUDA_LIBS", ":".join(folders))
 
 
-def count():
+def count() -> int:
     """The number of usable cards; 0 without a driver or a plugin (why says which is missing)."""
     global _count, _why
     if _count is None:
@@ -36,12 +38,12 @@ def count():
     return _count
 
 
-def why():
+def why() -> str:
     """Why no card can be used, as a sentence; "" if one can."""
     return "" if count() else _why
 
 
-def gpu(number):
+def gpu(number: int) -> core.Device:
     """The device of a card: always the same one, reset at each call."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"the number of a card must be an integer, not {number!r}")
@@ -55,19 +57,19 @@ def gpu(number):
     return device
 
 
-def memory(number):
+def memory(number: int) -> tuple[int, int]:
     """(free, total) bytes of a card."""
     counts = _open_gpu(number).memory()
     return counts.unused, counts.total
 
 
-def query(number, verbose=False):
+def query(number: int, verbose: bool = False) -> str:
     """A line that describes a card; verbose: several, with what runs on it."""
     text = _open_gpu(number).info()
     return text if verbose else next(
         (line for line in text.splitlines() if line.startswith("card ")), text)
 
 
-def _open_gpu(number):
+def _open_gpu(number: int) -> core.Device:
     """The device of a card, not reset if it is open."""
     return _open[number] if number in _open else gpu(number)

@@ -4,12 +4,16 @@ A file is written beside its place and renamed when it is whole. safetensors: 8 
 size, a JSON header, the elements without holes (github.com/huggingface/safetensors); whatever does
 not fit to the byte is a FileError.
 """
+from __future__ import annotations
+
 import contextlib
 import json
 import mmap
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -17,7 +21,11 @@ from . import _capi as capi
 from . import core
 from . import interop
 from .errors import DtypeError, FileError
+from .interop import Data
 from .tensor import Tensor
+from .typing import Path, Shape
+
+Entry: TypeAlias = tuple[str, Shape, int, int]          # type, shape, begin, end
 
 HEADER_LIMIT = 100_000_000      # the format's own
 # safetensors' names of the types that the core may have, and bytes of those it has not.
@@ -29,7 +37,7 @@ _SIZES = {"F32": 4, "F64": 8, "F16": 2, "BF16": 2, "I32": 4, "I64": 8, "U8": 1, 
 
 
 @contextlib.contextmanager
-def _written(path):
+def _written(path: Path) -> Iterator[BinaryIO]:
     """A binary file that replaces the path unless an exception is raised."""
     path = os.fspath(path)
     handle, work = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".weir-")
@@ -48,7 +56,7 @@ def _written(path):
         raise
 
 
-def _tensors(tensors):
+def _tensors(tensors: Mapping[str, Data]) -> Iterator[tuple[str, Tensor]]:
     """(name, Tensor) of a dict whose values are Tensors or what interop.array takes."""
     for name, t in tensors.items():
         if not isinstance(name, str):
@@ -58,7 +66,7 @@ def _tensors(tensors):
 
 # ---- safetensors ----
 
-def _bytes_of(tensor):
+def _bytes_of(tensor: Tensor) -> bytearray:
     raw = tensor.data
     data = bytearray(raw.Size() * capi.weir_dtype_size(core.core_dtype(raw.data_type())))
     if data:
@@ -66,10 +74,12 @@ def _bytes_of(tensor):
     return data
 
 
-def save_safetensors(path, tensors, metadata=None):
+def save_safetensors(path: Path, tensors: Mapping[str, Data],
+                     metadata: Mapping[str, str] | None = None) -> None:
     """Writes a dict of tensors (or arrays); metadata: a dict of strings."""
     items = sorted(_tensors(tensors), key=lambda item: (-_SIZES[_NAMES[item[1].dtype]], item[0]))
-    header, at = {}, 0
+    header: dict[str, object] = {}
+    at = 0
     if metadata:
         if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
             raise TypeError("metadata: names and values must be strings")
@@ -91,18 +101,18 @@ def save_safetensors(path, tensors, metadata=None):
             f.write(_bytes_of(t))
 
 
-def _pairs(pairs):
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) != len(pairs):
         raise ValueError("it contains a name twice")
     return table
 
 
-def _no_number(text):
+def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not valid JSON")
 
 
-def _header(path, view):
+def _header(path: str, view: memoryview) -> tuple[dict[str, object], int]:
     """(dict of entries, where the elements begin) of a file's bytes."""
     if len(view) < 8:
         raise FileError(f"{path}: {len(view)} bytes are too few for a safetensors file")
@@ -120,11 +130,11 @@ def _header(path, view):
     return header, 8 + size
 
 
-def _whole(values):
+def _whole(values: object) -> bool:
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
 
 
-def _entry(path, name, entry):
+def _entry(path: str, name: str, entry: object) -> Entry:
     """(dtype, shape, begin, end), sizes and types checked."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise FileError(f"{path}: '{name}' must have exactly dtype, shape and data_offsets")
@@ -143,7 +153,7 @@ def _entry(path, name, entry):
     return kind, tuple(shape), offsets[0], offsets[1]
 
 
-def _entries(path, view):
+def _entries(path: str, view: memoryview) -> tuple[dict[str, Entry], dict[str, str], int]:
     """({name: entry}, metadata, where the elements begin); nothing overlaps, nothing is left."""
     header, start = _header(path, view)
     metadata = header.pop("__metadata__", {})
@@ -161,7 +171,8 @@ def _entries(path, view):
     return entries, metadata, start
 
 
-def _load(path, view, names, device):
+def _load(path: str, view: memoryview, names: Iterable[str] | None,
+          device: core.Device | None) -> dict[str, Tensor]:
     entries, _, start = _entries(path, view)
     tensors = {}
     for name in entries if names is None else names:
@@ -181,7 +192,7 @@ def _load(path, view, names, device):
 
 
 @contextlib.contextmanager
-def _mapped(path):
+def _mapped(path: Path) -> Iterator[memoryview]:
     """The bytes of a file as a memoryview."""
     with open(path, "rb") as f:
         if os.fstat(f.fileno()).st_size == 0:
@@ -191,13 +202,14 @@ def _mapped(path):
             yield view
 
 
-def load_safetensors(path, names=None, device=None):
+def load_safetensors(path: Path, names: Iterable[str] | None = None,
+                     device: core.Device | None = None) -> dict[str, Tensor]:
     """{name: Tensor} of a file; names: of these alone."""
     with _mapped(path) as view:
         return _load(os.fspath(path), view, names, device)
 
 
-def safetensors_metadata(path):
+def safetensors_metadata(path: Path) -> dict[str, str]:
     """The strings that a file says of itself."""
     with _mapped(path) as view:
         return _entries(os.fspath(path), view)[1]
@@ -205,7 +217,7 @@ def safetensors_metadata(path):
 
 # ---- npz ----
 
-def save_npz(path, tensors, compress=False):
+def save_npz(path: Path, tensors: Mapping[str, Data], compress: bool = False) -> None:
     """Writes a dict of tensors (or arrays) that numpy.load reads; bfloat16 becomes float32."""
     arrays = {name: t.data.to_numpy() for name, t in _tensors(tensors)}
     with _written(path) as f, zipfile.ZipFile(
@@ -215,7 +227,7 @@ def save_npz(path, tensors, compress=False):
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def load_npz(path, device=None):
+def load_npz(path: Path, device: core.Device | None = None) -> dict[str, Tensor]:
     """{name: Tensor} of an .npz file; element types stay what they are."""
     try:
         with open(path, "rb") as f:         # NumPy may leave a damaged file open that it opened

@@ -6,17 +6,55 @@
 
 Tensors that are alive at the end of the block are kept: each run writes them again.
 """
+from __future__ import annotations
+
 import json
 import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
 
 from . import _capi as capi
 from .errors import BudgetError
-from .options import plan_options
+from .options import PlanOptions, plan_options
+from .typing import Path
+
+if TYPE_CHECKING:
+    from .core import Device
+    from ._capi import _weir_graph_stats as Stats       # a TypedDict
+else:
+    Stats = dict
 
 KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
          "dot": capi.WEIR_TEXT_DOT, "timeline": capi.WEIR_TEXT_TIMELINE_SVG,
          "addresses": capi.WEIR_TEXT_ADDRESSES_SVG, "json": capi.WEIR_TEXT_JSON,
          "outline": capi.WEIR_TEXT_STEPFILE, "explain": capi.WEIR_TEXT_EXPLAIN}
+
+
+class PlanItem(TypedDict):
+    """A range of the arena: what lies there, of what kind, from instruction `first` to `last`."""
+
+    kind: str
+    first: int
+    last: int
+    offset: int
+    bytes: int
+
+
+class Plan(TypedDict):
+    """What Graph.json says of the plan; the pictures of weir.plot are drawn from it."""
+
+    instructions: list[dict[str, object]]
+    items: list[PlanItem]
+    arena_bytes: int
+
+
+class Document(TypedDict):
+    """What Graph.json gives."""
+
+    plan: Plan
+
+
 STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
               if isinstance(kind, property) and name != "thisown")
 
@@ -28,65 +66,66 @@ class Graph:
     weir.options.plan_options.
     """
 
-    def __init__(self, device, **plan):
+    def __init__(self, device: Device, **plan: Unpack[PlanOptions]) -> None:
         self.device = device
         self._plan = plan_options(**plan)
-        self._handle = None
-        self._held = []             # what callbacks of the graph need
+        self._handle: capi.weir_graph | None = None
+        self._held: Sequence[object] = []       # what callbacks of the graph need
 
     @classmethod
-    def planned(cls, device, handle, held=()):
+    def planned(cls, device: Device, handle: capi.weir_graph, held: Sequence[object] = ()) -> Self:
         """The Graph of a graph of the core that is recorded and planned already."""
         graph = cls(device)
         graph._handle, graph._held = handle, held
         return graph
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<weir.Graph of {self.device!r}, {'planned' if self._handle else 'not planned'}>"
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._handle is not None:
             raise RuntimeError("a graph is recorded once; make another")
         self.device.begin_graph()
         return self
 
-    def __exit__(self, kind, value, traceback):
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 traceback: TracebackType | None) -> None:
         if kind is not None:
             self.device.drop_graph()
             return
         self._handle, self._held = self.device.end_graph(self._plan)
 
     @property
-    def handle(self):
+    def handle(self) -> capi.weir_graph:
         """The core's graph."""
         if self._handle is None:
             raise RuntimeError("the graph is not planned before the end of its block")
         return self._handle
 
     @property
-    def this(self):
+    def this(self) -> object:
         """What SWIG reads: functions of weir._capi take a Graph for a graph of the core."""
         return self.handle.this
 
-    def run(self, times=1):
+    def run(self, times: int = 1) -> None:
         """Runs the step; other Python threads go on meanwhile."""
         handle = self.handle
         for _ in range(times):
             capi.weir_graph_run(handle)
 
-    def measure(self):
+    def measure(self) -> int:
         """Runs the step once more, updates included, over marked memory and returns the highest
         byte of the arena that it touched, in bytes: stats' arena_bytes."""
         return capi.weir_graph_measure(self.handle)
 
     @property
-    def stats(self):
+    def stats(self) -> Stats:
         """A dict: nodes, instructions, planned bytes, times, runs; see weir_graph_stats."""
         numbers = capi.weir_graph_stats()
         capi.weir_graph_stats_of(self.handle, numbers)
-        return {name: getattr(numbers, name) for name in STATS}
+        return cast(Stats, {name: getattr(numbers, name) for name in STATS})
 
-    def text(self, kind="plan"):
+    def text(self, kind: str = "plan") -> str:
         """A view of the step as text: "graph" (operations after the passes), "plan" (what runs,
         with addresses), "explain" (what the budget did with each tensor), "cost", "dot", "json",
         "outline" (a step file), "timeline" or "addresses" (pictures, SVG)."""
@@ -94,24 +133,24 @@ class Graph:
             raise ValueError(f"unknown kind {kind!r} (expected {', '.join(KINDS)})")
         return capi.weir_graph_text(self.handle, KINDS[kind])
 
-    def json(self):
+    def json(self) -> Document:
         """Graph and plan as a dict."""
-        return json.loads(self.text("json"))
+        return cast(Document, json.loads(self.text("json")))
 
-    def save(self, path, kind):
+    def save(self, path: Path, kind: str) -> None:
         """Writes text(kind) into a file."""
         text = self.text(kind)
         with open(os.fspath(path), "w", encoding="utf-8") as f:
             f.write(text)
 
-    def save_svg(self, path, kind="timeline"):
+    def save_svg(self, path: Path, kind: str = "timeline") -> None:
         """Writes a picture: 'timeline' (live bytes) or 'addresses' (lifetime x offset)."""
         if kind not in ("timeline", "addresses"):
             raise ValueError(f"unknown kind {kind!r} (expected timeline or addresses)")
         self.save(path, kind)
 
 
-def check_plan(device, **plan):
+def check_plan(device: Device, **plan: Unpack[PlanOptions]) -> None:
     """Plans a step of three operations with these options of plan_options, of which nothing is
     kept. InvalidError if no step could have them: an unknown policy, variant of a policy, placement
     or pass, or a budget that is no size. Whether a budget suffices only the step itself tells."""

@@ -1,13 +1,34 @@
 """options - structs of options of the core: how a device is opened, how a step is planned."""
+from __future__ import annotations
+
 import operator
 import os
 import re
+from collections.abc import Callable, Iterable
+from typing import TypedDict, TypeVar
 
 from . import _capi as capi
 from .errors import InvalidError
+from .typing import Budget, Path
 
 
-def options(kind, **fields):
+T = TypeVar("T")
+
+
+class PlanOptions(TypedDict, total=False):
+    """How a step is planned: arguments of plan_options, which says what each means."""
+
+    level: int
+    disable: str | Iterable[str] | None
+    budget: Budget | None
+    policy: str | None
+    placement: str | None
+    measure: bool
+    cache: Path | None
+    guided: int
+
+
+def options(kind: Callable[[], T], **fields: object) -> T:
     """An options struct of the core with these fields, all others 0."""
     struct = kind()
     for name, value in fields.items():
@@ -15,18 +36,18 @@ def options(kind, **fields):
     return struct
 
 
-def _text(name, value):
+def _text(name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name} must be a string or None, not {value!r}")
     return value
 
 
-def pass_names(names):
+def pass_names(names: str | Iterable[str] | None) -> str | None:
     """Names of passes, a list or a text with commas, as the text of weir_plan_options.disable."""
     return names if names is None or isinstance(names, str) else ",".join(names)
 
 
-def budget_text(budget):
+def budget_text(budget: Budget | None) -> str | None:
     """A budget as the core reads it: None, a number of bytes or a text."""
     fraction = (isinstance(budget, float) and not budget.is_integer()
                 or isinstance(budget, str) and re.fullmatch(r"\d*\.\d+", budget.strip()))
@@ -36,8 +57,10 @@ def budget_text(budget):
     return None if budget is None else str(int(budget) if isinstance(budget, float) else budget)
 
 
-def plan_options(level=0, disable=None, budget=None, policy=None, placement=None, measure=False,
-                 cache=None, guided=0, **unknown):
+def plan_options(level: int = 0, disable: str | Iterable[str] | None = None,
+                 budget: Budget | None = None, policy: str | None = None,
+                 placement: str | None = None, measure: bool = False, cache: Path | None = None,
+                 guided: int = 0, **unknown: object) -> capi.weir_plan_options:
     """How a step is planned: a capi.weir_plan_options, which says more.
 
     level: 0 or 1, every pass that keeps the bits; -1: none. disable: passes to leave out, names or

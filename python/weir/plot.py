@@ -3,13 +3,22 @@
 Each function draws into the axes given, or into new ones, and returns them. What is drawn comes
 from the plan itself (weir.Graph.json).
 """
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from .graph import Document, Graph, Plan
+
 COLOURS = {"activation": "#4c78a8", "gradient": "#f58518", "workspace": "#b0b0b0",
            "param": "#54a24b", "state": "#72b7b2", "input": "#eeca3b", "output": "#e45756"}
 OTHER = "#9d755d"
 MB = 1e6
 
 
-def _axes(ax):
+def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
     try:
@@ -19,17 +28,17 @@ def _axes(ax):
     return pyplot.subplots(figsize=(10, 5))[1]
 
 
-def _plan(graph):
+def _plan(graph: Graph | Document) -> Plan:
     """The plan of a weir.Graph, or of its JSON."""
     document = graph if isinstance(graph, dict) else graph.json()
     return document["plan"]
 
 
-def live_bytes(graph):
+def live_bytes(graph: Graph | Document) -> dict[str, list[int]]:
     """{kind: bytes of the arena that live during each instruction}."""
     plan = _plan(graph)
     steps = len(plan["instructions"])
-    live = {}
+    live: dict[str, list[int]] = {}
     for item in plan["items"]:
         row = live.setdefault(item["kind"], [0] * steps)
         for i in range(item["first"], min(item["last"] + 1, steps)):
@@ -37,7 +46,7 @@ def live_bytes(graph):
     return live
 
 
-def timeline(graph, ax=None):
+def timeline(graph: Graph | Document, ax: Axes | None = None) -> Axes:
     """Live bytes of the arena by kind over the instructions; the planned peak as a line."""
     ax = _axes(ax)
     live = live_bytes(graph)
@@ -53,7 +62,7 @@ def timeline(graph, ax=None):
     return ax
 
 
-def addresses(graph, ax=None):
+def addresses(graph: Graph | Document, ax: Axes | None = None) -> Axes:
     """Lifetime x offset of everything in the arena, as rectangles."""
     from matplotlib.patches import Rectangle
     ax = _axes(ax)
@@ -74,7 +83,8 @@ def addresses(graph, ax=None):
     return ax
 
 
-def budget(points, ax=None, label=None, floor=None):
+def budget(points: Iterable[tuple[float, float]], ax: Axes | None = None, label: str | None = None,
+           floor: float | None = None) -> Axes:
     """Time of a step against its memory: points are (bytes, seconds); floor: bytes below which no
     plan exists."""
     ax = _axes(ax)

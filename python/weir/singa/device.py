@@ -1,14 +1,32 @@
 """device - getting devices, and what one holds."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+
 from weir import _capi as capi
 from weir import cuda
 from weir import core
 from weir.core import open_device
+from weir.typing import Path
 from .asserted import DeviceError
 from . import singa_wrap as singa
 
 
+class Memory(TypedDict):
+    """What memory returns: bytes by name."""
+
+    persistent: int
+    live: int
+    live_peak: int
+    pool: int
+    arena: int
+    total: int
+
+
 class _Wrapper(type):
-    def __instancecheck__(cls, device):
+    def __instancecheck__(cls, device: object) -> bool:
         return isinstance(device, core.Device)
 
 
@@ -16,19 +34,20 @@ class Device(metaclass=_Wrapper):
     """SINGA's wrapper of 2020, Device(id, device of singa_wrap): the device itself, which has the
     wrapper's names set_rand_seed, set_buffer_flag, get_host and get_id."""
 
-    def __new__(cls, id, device):
+    def __new__(cls, id: int, device: core.Device) -> core.Device:         # type: ignore[misc]
         del id
         return device
 
 
 # ---- the CPU ----
 
-def create_cpu_device():
+def create_cpu_device() -> core.Device:
     """Returns the CPU device that all callers share; weir.device.open_cpu opens further ones."""
     return core.cpu()
 
 
-def open_cpu(threads=0, seed=0, spill_dir=None, guard=None):
+def open_cpu(threads: int = 0, seed: int = 0, spill_dir: Path | None = None,
+             guard: bool | None = None) -> core.Device:
     """Opens another CPU device, with its own worker threads (0: one per core) and random stream.
 
     spill_dir: the folder of the file to which a budget offloads values; None: $WEIR_SPILL_DIR,
@@ -39,46 +58,46 @@ def open_cpu(threads=0, seed=0, spill_dir=None, guard=None):
     return open_device("cpu", -1, threads=threads, seed=seed, spill_dir=spill_dir, guard=guard)
 
 
-def get_default_device():
+def get_default_device() -> core.Device:
     """Returns the device on which tensors are made when none is given: the CPU, unless
     set_default_device has changed it."""
     return core.default_device()
 
 
-def set_default_device(device):
+def set_default_device(device: core.Device | None) -> None:
     """Sets the device on which Tensors are made when none is given; None: the CPU. Raises TypeError
     for anything else."""
     core.set_default_device(device)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> core.Device:
     if name == "default_device":
         return core.default_device()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def enable_lazy_alloc(enable):
+def enable_lazy_alloc(enable: bool) -> None:
     """SINGA's switch, which has no effect: blocks are always allocated at their first use."""
     core.Device.EnableLazyAlloc(enable)
 
 
-def memory(device=None):
+def memory(device: core.Device | None = None) -> Memory:
     """Bytes by name: persistent (parameters, states, inputs, kept outputs), live (outside the
     arena), live_peak (the most since reset_peak), pool (held for blocks), arena (of the graphs),
     total (of the machine)."""
     counts = (device or core.default_device()).memory()
-    return {name: getattr(counts, name)
-            for name in ("persistent", "live", "live_peak", "pool", "arena", "total")}
+    return {"persistent": counts.persistent, "live": counts.live, "live_peak": counts.live_peak,
+            "pool": counts.pool, "arena": counts.arena, "total": counts.total}
 
 
-def reset_peak(device=None):
+def reset_peak(device: core.Device | None = None) -> None:
     """Resets live_peak to the bytes that are live now."""
     capi.weir_device_reset_peak((device or core.default_device()).handle)
 
 
 # ---- simulated machines ----
 
-def create_sim(spec="format", seed=0):
+def create_sim(spec: str = "format", seed: int = 0) -> core.Device:
     """A simulated machine, which computes no values but counts time: a preset ("v100", "p100",
     "rtx2080ti", "h200", "laptop", "format"), numbers
     ("flops=14e12,memory=900e9,link=12e9,capacity=16GB,call=5e-6"), or a preset and then numbers
@@ -87,24 +106,24 @@ def create_sim(spec="format", seed=0):
     return open_device(f"sim:{spec}", -1, threads=1, seed=seed)
 
 
-def clock(device=None):
+def clock(device: core.Device | None = None) -> float:
     """Seconds since the device was opened; simulated ones of create_sim's."""
     return capi.weir_device_clock((device or core.default_device()).handle)
 
 
 # ---- CUDA ----
 
-def _need_cuda():
+def _need_cuda() -> None:
     if not cuda.count():
         raise DeviceError(f"there is no CUDA device: {cuda.why()}")
 
 
-def create_cuda_gpu(set_default=False):
+def create_cuda_gpu(set_default: bool = False) -> core.Device:
     """The first GPU."""
     return create_cuda_gpu_on(0, set_default)
 
 
-def create_cuda_gpu_on(device_id, set_default=False):
+def create_cuda_gpu_on(device_id: int, set_default: bool = False) -> core.Device:
     """A GPU by its number, the one device of it; set_default: what is made without a device is on
     it from now on (the default in SINGA of 2020)."""
     gpu = create_cuda_gpus_on([device_id])[0]
@@ -113,34 +132,34 @@ def create_cuda_gpu_on(device_id, set_default=False):
     return gpu
 
 
-def create_cuda_gpus(num):
+def create_cuda_gpus(num: int) -> list[core.Device]:
     """The first `num` GPUs."""
     return create_cuda_gpus_on(list(range(num)))
 
 
-def create_cuda_gpus_on(device_ids):
+def create_cuda_gpus_on(device_ids: Sequence[int]) -> list[core.Device]:
     """The devices of these cards, a list of numbers from 0. DeviceError without CUDA."""
     _need_cuda()
     return singa.Platform.CreateCudaGPUsOn(device_ids)
 
 
-def get_num_gpus():
+def get_num_gpus() -> int:
     """The number of usable cards, 0 without a driver or the plugin."""
     return singa.Platform.GetNumGPUs()
 
 
-def get_gpu_ids():
+def get_gpu_ids() -> list[int]:
     """The numbers of the usable cards, [] without any."""
     return singa.Platform.GetGPUIDs()
 
 
-def get_gpu_mem_size(id):
+def get_gpu_mem_size(id: int) -> tuple[int, int]:
     """(free, total) bytes of a GPU."""
     _need_cuda()
     return singa.Platform.GetGPUMemSize(id)
 
 
-def device_query(id, verbose=False):
+def device_query(id: int, verbose: bool = False) -> str:
     """Describes a GPU in a line; verbose: also the libraries used on it."""
     _need_cuda()
     return singa.Platform.DeviceQuery(id, verbose)
@@ -148,21 +167,21 @@ def device_query(id, verbose=False):
 
 # ---- OpenCL: not supported ----
 
-def _need_opencl():
+def _need_opencl() -> None:
     if not singa.USE_OPENCL:
         raise DeviceError("this build has no OpenCL")
 
 
-def create_opencl_device():
+def create_opencl_device() -> None:
     """A DeviceError: there is no OpenCL."""
     _need_opencl()
 
 
-def get_num_opencl_platforms():
+def get_num_opencl_platforms() -> None:
     """A DeviceError: there is no OpenCL."""
     _need_opencl()
 
 
-def get_num_opencl_devices():
+def get_num_opencl_devices() -> None:
     """A DeviceError: there is no OpenCL."""
     _need_opencl()

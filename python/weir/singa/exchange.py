@@ -5,20 +5,39 @@ results kept of a graph. Those that only the core may write (results of a graph,
 writes again; results on the tape; views) are shown read-only. The other way, elements that come
 in, is weir.interop.
 """
+from __future__ import annotations
+
 import ctypes
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 import numpy as np
 
 from weir import _capi as capi
 from weir import core
 from weir import errors
-from . import singa_wrap as singa
+from weir.typing import Array, DTypeLike, Handle, Shape
+from .raw.tensor import CTensor
 
 CPU = 1            # DLPack's number
 VERSION = (1, 0)
 
+if TYPE_CHECKING:
+    Block: TypeAlias = ctypes.Array[ctypes.c_char]      # memory with the buffer protocol
+else:
+    Block = ctypes.Array
 
-def may_write(handle):
+
+class ArrayInterface(TypedDict):
+    """NumPy's __array_interface__, version 3."""
+
+    version: int
+    shape: Shape
+    typestr: str
+    data: Block | memoryview
+    strides: Shape
+
+
+def may_write(handle: Handle) -> bool:
     """True if others may write the elements. A result computed with the graph off becomes a state,
     so that graphs see what is written."""
     try:
@@ -28,7 +47,7 @@ def may_write(handle):
     return True
 
 
-def _copied(raw):
+def _copied(raw: CTensor) -> Handle:
     """The handle of a copy in host memory."""
     if not raw.device().is_host:
         return on_host(raw).handle
@@ -36,14 +55,14 @@ def _copied(raw):
         return capi.weir_copy(raw.handle)
 
 
-def on_host(raw):
+def on_host(raw: CTensor) -> CTensor:
     """A raw tensor on the CPU with the elements of one elsewhere."""
-    host = singa.Tensor(raw.shape(), core.cpu(), raw.data_type())
+    host = CTensor(raw.shape(), core.cpu(), raw.data_type())
     host.CopyData(raw)
     return host
 
 
-def _block(handle, strides, address, item):
+def _block(handle: Handle, strides: Shape, address: int, item: int) -> Block | None:
     """Memory of the elements as an object with the buffer protocol that holds the tensor; None if
     they do not lie upwards from their first."""
     shape = capi.weir_tensor_desc(handle)[1]
@@ -51,7 +70,7 @@ def _block(handle, strides, address, item):
         return None
     last = sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else -1
     block = (ctypes.c_char * ((last + 1) * item)).from_address(address or 1)
-    block.tensor = handle
+    block.tensor = handle       # type: ignore[attr-defined]
     return block
 
 
@@ -60,10 +79,13 @@ class Exchange:
 
     __slots__ = ()
 
-    def __dlpack_device__(self):
+    data: CTensor
+
+    def __dlpack_device__(self) -> tuple[int, int]:
         return CPU, 0
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object:
         """A DLPack capsule, of version 1 if max_version allows. copy: True a copy, False never one,
         None if needed: of read-only memory for a consumer before DLPack 1.0."""
         if stream is not None:
@@ -91,7 +113,7 @@ class Exchange:
             raise BufferError(str(error)) from error
 
     @property
-    def __array_interface__(self):
+    def __array_interface__(self) -> ArrayInterface:
         """NumPy's protocol, version 3; np.asarray then shares memory. Not for bfloat16."""
         raw = self.data
         if raw.data_type() == core.kBFloat16:
@@ -106,27 +128,31 @@ class Exchange:
         if block is None:
             handle = _copied(raw)
             address, strides = capi.memory(handle)
-            block = _block(handle, strides, address, kind.itemsize)
+            block = cast(Block,
+                         _block(handle, strides, address, kind.itemsize))
         data = block if may_write(handle) else memoryview(block).toreadonly()
         return {"version": 3, "shape": tuple(raw.shape()), "typestr": kind.str, "data": data,
                 "strides": tuple(s * kind.itemsize for s in strides)}
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         """A NumPy array: a copy unless copy is False."""
         if copy is False:
             if not self.data.device().is_host:
                 raise ValueError(f"the elements are on {self.data.device().name}: only a copy of "
                                  "them can be had")
             array = np.asarray(_Shown(self))
-            if dtype is not None and array.dtype != dtype:
-                raise ValueError(f"{array.dtype} becomes {np.dtype(dtype)} by a copy only")
+            kind = array.dtype if dtype is None else np.dtype(cast(np.dtype[np.generic], dtype))
+            if array.dtype != kind:
+                raise ValueError(f"{array.dtype} becomes {kind} by a copy only")
             return array
         array = self.data.to_numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
+        if dtype is None:
+            return array
+        return array.astype(cast(np.dtype[np.generic], dtype), copy=False)
 
 
 class _Shown:
     """The array interface of a tensor without its __array__."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Exchange) -> None:
         self.__array_interface__ = tensor.__array_interface__

@@ -3,20 +3,30 @@
 Tensors and operators use each other: an operator makes Tensors, a Tensor's methods are operators.
 This module has what both build on, so that neither imports the other.
 """
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from weir import _capi as capi
 from weir import core
+from weir.typing import Handle, Shape
+
+if TYPE_CHECKING:
+    from .raw.tensor import CTensor
+    from .tape import Operator
+    from .tensor_class import Tensor
 
 _training = False       # autograd.training, which scripts assign
 
 
-def is_training():
+def is_training() -> bool:
     """The value of autograd.training."""
     return _training
 
 
-def set_training(on):
+def set_training(on: bool) -> None:
     """Sets autograd.training."""
     global _training
     _training = on
@@ -26,7 +36,7 @@ _no_grad_blocks = 0     # open blocks of no_grad
 
 
 @contextlib.contextmanager
-def no_grad():
+def no_grad() -> Iterator[None]:
     """Inside, no call is remembered for gradients, whatever autograd.training is; what else
     that decides (dropout, batch statistics) does not change."""
     global _no_grad_blocks
@@ -37,7 +47,7 @@ def no_grad():
         _no_grad_blocks -= 1
 
 
-def taping():
+def taping() -> bool:
     """True if calls are remembered for gradients."""
     return is_training() and not _no_grad_blocks
 
@@ -48,10 +58,18 @@ class Taped:
 
     __slots__ = ()
 
-    made: type      # the class Tensor itself: x.made(data=...) is a new one
+    made: type[Tensor]      # the class itself: x.made(data=...) is a new one
+    data: CTensor
+    shape: Shape
+    device: core.Device
+    dtype: int
+    name: str
+    requires_grad: bool
+    _stores_grad: bool
+    _creator: Operator | None
 
 
-def prepare(x):
+def prepare(x: Taped) -> Handle:
     """The handle of an input of a taped call, watched by the core if x wants a gradient."""
     handle = x.data.handle
     if x.requires_grad:

@@ -4,7 +4,7 @@ import pytest
 
 from arraycheck import check, f32, i32, same
 from conftest import run
-from weir import autograd, core, tensor
+from weir import autograd, core, dtypes, tensor
 from weir import singa_wrap as singa
 from weir.errors import InvalidError
 from weir.tensor import Tensor
@@ -362,7 +362,7 @@ def test_a_view_becomes_a_parameter(mode, training):
 # ---- halves ----
 
 HALVES = [pytest.param(number, step, marks=pytest.mark.skipif(
-    core._CORE_TYPE[number] is None, reason="this core has no halves"))
+    dtypes._CORE_TYPE[number] is None, reason="this core has no halves"))
     for number, step in ((tensor.float16, 2 ** -10), (tensor.bfloat16, 2 ** -7))]
 
 

@@ -8,13 +8,21 @@ the rule says so.
 
 Here types are chosen and numbers of a script converted; elements are the core's.
 """
+from __future__ import annotations
+
 import math
 import numbers
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from weir import _capi as capi
 from weir.core import (core_dtype, is_float, kBFloat16, kBool, kDouble, kFloat16, kFloat32,
                    kInt, kInt64, kUChar)
 from weir.errors import ShapeError
+from weir.typing import BinaryCall, Handle, Number, UnaryCall
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
 F32, F64 = capi.WEIR_F32, capi.WEIR_F64
 _LIMITS = {kInt: (-2**31, 2**31 - 1), kInt64: (-2**63, 2**63 - 1), kUChar: (0, 255), kBool: (0, 1)}
@@ -24,30 +32,30 @@ _WHOLE = (capi.weir_add, capi.weir_sub, capi.weir_mul, capi.weir_div_floor, capi
           capi.weir_max, capi.weir_min)
 
 
-def cast(x, number):
+def cast(x: Tensor, number: int) -> Handle:
     """The handle of a raw tensor's elements as another type."""
     value = x.value
     return value.handle if value.dtype == number else capi.weir_cast(value.handle,
                                                                      core_dtype(number))
 
 
-def to(handle, number):
+def to(handle: Handle, number: int) -> Handle:
     """A handle as another type."""
     wanted = core_dtype(number)
     return handle if capi.weir_tensor_desc(handle)[0] == wanted else capi.weir_cast(handle, wanted)
 
 
-def index(x):
+def index(x: Tensor) -> Handle:
     """The handle of positions: integers of 64 bits as they are, all else as int32."""
     return cast(x, kInt64 if x.value.dtype == kInt64 else kInt)
 
 
-def is_whole(x):
+def is_whole(x: object) -> bool:
     """True if the number of a script is an integer."""
     return isinstance(x, numbers.Integral)
 
 
-def result_type(a, b):
+def result_type(a: int, b: int) -> int:
     """Type of the result of two element types."""
     if a == kFloat32 and b == kFloat32:
         return kFloat32
@@ -58,7 +66,7 @@ def result_type(a, b):
     return kInt64 if kInt64 in (a, b) else kInt
 
 
-def binary(op, a, b):
+def binary(op: BinaryCall, a: Tensor, b: Tensor) -> Handle:
     """op of two raw tensors, in the type of the rule; quotients of integers are cut towards 0."""
     if a.value.dtype == kFloat32 == b.value.dtype:
         return op(a.value.handle, b.value.handle)
@@ -68,12 +76,12 @@ def binary(op, a, b):
     return op(cast(a, number), cast(b, number))
 
 
-def real(x):
+def real(x: Tensor) -> Handle:
     """The handle of a raw tensor for arithmetic with a Python number: float64 or float32."""
     return cast(x, kDouble if x.value.dtype == kDouble else kFloat32)
 
 
-def number(x, like):
+def number(x: Number, like: Handle) -> Handle:
     """A Python number as a tensor without axes of the type of the handle `like`."""
     desc = capi.weir_tensor_desc(like)[0], ()
     if is_whole(x):
@@ -81,7 +89,7 @@ def number(x, like):
     return capi.weir_fill(capi.weir_tensor_device(like), desc, float(x))
 
 
-def whole(x):
+def whole(x: Number) -> int:
     """The integer as one of the core's largest type."""
     x = int(x)
     low, high = _LIMITS[kInt64]
@@ -90,7 +98,7 @@ def whole(x):
     return x
 
 
-def scalar(x, like):
+def scalar(x: Number, like: Tensor) -> Handle:
     """A number as a handle without axes, of a type in which it meets the raw tensor `like`: int64
     if both are integers, else float32 or float64."""
     dtype = like.value.dtype
@@ -101,7 +109,7 @@ def scalar(x, like):
     return capi.weir_fill(device, (kind, ()), float(x))
 
 
-def with_number(op, x, c, swap=False):
+def with_number(op: BinaryCall, x: Tensor, c: Number, swap: bool = False) -> Handle:
     """op(x, c), or op(c, x), of a raw tensor and a number.
 
     Integers with an integer: computed in int64; then int64, or float32 as the rule has it.
@@ -117,26 +125,26 @@ def with_number(op, x, c, swap=False):
     return op(value, handle) if swap else op(handle, value)
 
 
-def exact(op, c, swap, dtype):
+def exact(op: BinaryCall, c: Number, swap: bool, dtype: int) -> bool:
     """True if op of integers and the integer c is an integer: not a power with c < 0."""
-    return op in _WHOLE or op is capi.weir_pow and (dtype == kInt64 if swap else c >= 0)
+    return op in _WHOLE or op is capi.weir_pow and (dtype == kInt64 if swap else bool(c >= 0))
 
 
-def add_number(x, c):
+def add_number(x: Tensor, c: Number) -> Handle:
     """The handle of x + c: in x's type for whole numbers on integers, else in floats."""
     if is_float(x.value.dtype) or not is_whole(c):
         return capi.weir_affine(real(x), 1.0, float(c))
     return with_number(capi.weir_add, x, c)
 
 
-def less_number(x, c):
+def less_number(x: Tensor, c: Number) -> Handle:
     """The handle of x - c, as add_number."""
     if is_float(x.value.dtype) or not is_whole(c):
         return capi.weir_affine(real(x), 1.0, -float(c))
     return with_number(capi.weir_sub, x, c)
 
 
-def mul_number(x, c):
+def mul_number(x: Tensor, c: Number) -> Handle:
     """The handle of x c, as add_number."""
     if is_float(x.value.dtype) or not is_whole(c):
         return capi.weir_affine(real(x), float(c), -0.0)     # + -0 keeps the sign of a zero
@@ -145,13 +153,13 @@ def mul_number(x, c):
 
 # ---- comparisons: 0 and 1 in float32 ----
 
-def comparable(x, number=None):
+def comparable(x: Tensor, number: int | None = None) -> Handle:
     """The handle for a comparison, in this type; truth values as numbers."""
     number = x.value.dtype if number is None else number
     return cast(x, kUChar if number == kBool else number)
 
 
-def compare(op, a, b):
+def compare(op: BinaryCall, a: Tensor, b: Tensor) -> Handle:
     """A comparison of two raw tensors: of integers with floats in float64, as in NumPy, which holds
     int32 and float32 exactly."""
     x, y = a.value.dtype, b.value.dtype
@@ -166,7 +174,7 @@ _BETWEEN = {capi.weir_lt: (capi.weir_le, math.floor), capi.weir_le: (capi.weir_l
             capi.weir_gt: (capi.weir_ge, math.ceil), capi.weir_ge: (capi.weir_ge, math.ceil)}
 
 
-def compare_number(op, x, c):
+def compare_number(op: BinaryCall, x: Tensor, c: Number) -> Handle:
     """op(x, c): of integers exact, whether their type has c or not."""
     if is_float(x.value.dtype):
         handle = real(x)
@@ -189,13 +197,13 @@ def compare_number(op, x, c):
     return capi.weir_cast(op(handle, number(int(c), handle)), F32)
 
 
-def _everywhere(truth, x):
+def _everywhere(truth: bool, x: Tensor) -> Handle:
     return capi.weir_fill(x.value.device.handle, (F32, x.value.shape), float(truth))
 
 
 # ---- one input ----
 
-def unary(op, x, whole=False):
+def unary(op: UnaryCall, x: Tensor, whole: bool = False) -> Handle:
     """op of a raw tensor. Integers become float32; with `whole` the result is integers again."""
     dtype = x.value.dtype
     if is_float(dtype):
@@ -205,7 +213,7 @@ def unary(op, x, whole=False):
     return op(cast(x, kFloat32))
 
 
-def relu(x):
+def relu(x: Tensor) -> Handle:
     """max(x, 0); integers stay integers."""
     if is_float(x.value.dtype):
         return capi.weir_relu(x.handle)
@@ -213,12 +221,12 @@ def relu(x):
     return to(capi.weir_max(handle, number(0, handle)), x.value.dtype)
 
 
-def rounded(op, x):
+def rounded(op: UnaryCall, x: Tensor) -> Handle:
     """op, which rounds to whole numbers, of a raw tensor: integers stay as they are."""
     return op(x.handle) if is_float(x.value.dtype) else capi.weir_copy(x.handle)
 
 
-def clamp(x, low, high):
+def clamp(x: Tensor, low: Number | None, high: Number | None) -> Handle:
     """Limited to [low, high], None or infinity: no limit. Integers to those in between."""
     low = -math.inf if low is None else low
     high = math.inf if high is None else high
@@ -235,7 +243,7 @@ def clamp(x, low, high):
     return capi.weir_min(capi.weir_max(handle, number(low, handle)), number(high, handle))
 
 
-def reduce(op, x, *args):
+def reduce(op: Callable[..., Handle], x: Tensor, *args: int) -> Handle:
     """A reduction op(handle, *args); of integers exact: sums and products int64, the largest and
     the smallest of their type."""
     dtype = x.value.dtype
@@ -243,13 +251,13 @@ def reduce(op, x, *args):
         y = op(cast(x, kFloat32), *args)
         return to(y, kFloat16 if dtype == kFloat16 else kBFloat16)
     if op is capi.weir_mean and not is_float(dtype):
-        return mean(x, *args)
+        return mean(x, args[0], bool(args[1]))
     if op in (capi.weir_amax, capi.weir_amin) and dtype == kBool:
         return capi.weir_cast(op(cast(x, kUChar), *args), core_dtype(kInt))
     return op(x.handle, *args)
 
 
-def mean(x, dims, keep):
+def mean(x: Tensor, dims: int, keep: bool) -> Handle:
     """The mean of integers, in float32: of their sum, which is exact."""
     total = capi.weir_cast(capi.weir_sum(x.handle, dims, keep), F64)
     shape = x.value.shape
@@ -260,7 +268,7 @@ def mean(x, dims, keep):
 
 # ---- products over axes; of integers exact: products are stored, then added up in int64 ----
 
-def matmul(a, b):
+def matmul(a: Tensor, b: Tensor) -> Handle:
     """A matrix product, of matrices, vectors or batches that broadcast."""
     kind = result_type(a.value.dtype, b.value.dtype)
     if is_float(kind):
@@ -279,14 +287,14 @@ def matmul(a, b):
     return to(capi.weir_reshape(total, shape), kind)
 
 
-def einsum(equation, a, b=None):
+def einsum(equation: str, a: Tensor, b: Tensor | None = None) -> Handle:
     """Einstein's summation, with a "->"."""
     operands = [x for x in (a, b) if x is not None]
     kind = result_type(operands[0].value.dtype, operands[-1].value.dtype)
     if is_float(kind):
         return capi.weir_einsum(equation, *([cast(x, kind) for x in operands] + [None])[:2])
-    terms, _, result = equation.partition("->")
-    terms = terms.split(",")
+    given, _, result = equation.partition("->")
+    terms = given.split(",")
     labels = result + "".join(sorted(set("".join(terms)) - set(result)))
     if "->" not in equation or len(terms) != len(operands) or not set(result) <= set(labels) or \
             any(len(set(t)) != len(t) or len(t) != x.nDim() for t, x in zip(terms, operands)):
@@ -299,13 +307,13 @@ def einsum(equation, a, b=None):
     return to(capi.weir_sum(product, dims, False) if dims else product, kind)
 
 
-def _spread(x, term, labels):
+def _spread(x: Tensor, term: str, labels: str) -> Handle:
     """x with the axes of all labels in their order, of size 1 where the term has none."""
     order = [term.index(c) for c in labels if c in term]
     shape = [x.shape(term.index(c)) if c in term else 1 for c in labels]
     return capi.weir_reshape(capi.weir_transpose(cast(x, kInt64), order), shape)
 
 
-def flags(x):
+def flags(x: Tensor) -> Handle:
     """Which elements are not 0, as bool."""
     return cast(x, kBool)

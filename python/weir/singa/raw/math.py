@@ -3,33 +3,68 @@
 Each function is one composition of calls of the core, computed at once or recorded; the rules of
 element types are in weir.raw.arith.
 """
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, Union, cast
 
 from weir import _capi as capi
 from weir.core import is_float, kBool, kDouble, kFloat32
 from weir.errors import ShapeError
 from . import arith
 from .tensor import Tensor, _read_number, result
+from weir.typing import Axes, BinaryCall, Handle, Number, Shape, UnaryCall
+
+Operand: TypeAlias = Union[Tensor, Number]
+
+
+class UnaryFunction(Protocol):
+    """A function of a raw tensor."""
+
+    __name__: str
+
+    def __call__(self, t: Tensor, /) -> Tensor:
+        """The result, a new raw tensor."""
+
+
+class BinaryFunction(Protocol):
+    """A function of two operands, one of them a number perhaps."""
+
+    __name__: str
+
+    def __call__(self, a: Operand, b: Operand, /) -> Tensor:
+        """The result, a new raw tensor."""
+
+
+class Arithmetic(Protocol):
+    """A function of two operands, with a place for its result."""
+
+    __name__: str
+
+    def __call__(self, a: Operand, b: Operand, out: Tensor | None = None, /) -> Tensor:
+        """The result, a new raw tensor, or `out`."""
+
 
 FLT_MIN = 1.17549435e-38
 
 
-def _of(handle, like):
+def _of(handle: Handle, like: Tensor) -> Tensor:
     return result(handle, like.value.device)
 
 
 # ---- one input ----
 
-def _unary(name, op, whole=False):
-    def function(t):
+def _unary(name: str, op: UnaryCall, whole: bool = False) -> UnaryFunction:
+    def function(t: Tensor) -> Tensor:
         return _of(arith.unary(op, t, whole), t)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.lower()} of each element."
     return function
 
 
-def _rounding(name, op):
-    def function(t):
+def _rounding(name: str, op: UnaryCall) -> UnaryFunction:
+    def function(t: Tensor) -> Tensor:
         return _of(arith.rounded(op, t), t)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.lower()} of each element; integers stay as they are."
@@ -66,25 +101,28 @@ Atanh = _unary("Atanh", capi.weir_atanh)
 
 # ---- two inputs ----
 
-def _into(out, handle):
+def _into(out: Tensor, handle: Handle) -> Tensor:
     """The result, in the tensor given for it."""
     out.put(handle)
     return out
 
 
-def _binary(name, op, number_op):
+def _binary(name: str, op: BinaryCall,
+            number_op: Callable[[Tensor, Number], Handle]) -> Arithmetic:
     """function(a, b[, out]) of raw tensors, one of which may be a number"""
-    def function(a, b, out=None):
+    def function(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
         if not isinstance(a, Tensor):
-            handle = arith.with_number(op, b, a, swap=True)
+            handle = arith.with_number(op, cast(Tensor, b), a, swap=True)
         else:
             handle = arith.binary(op, a, b) if isinstance(b, Tensor) else number_op(a, b)
-        return _of(handle, a if isinstance(a, Tensor) else b) if out is None else _into(out, handle)
+        if out is not None:
+            return _into(out, handle)
+        return _of(handle, a if isinstance(a, Tensor) else cast(Tensor, b))
     function.__name__ = function.__qualname__ = name
     return function
 
 
-def _number(op):
+def _number(op: BinaryCall) -> Callable[[Tensor, Number], Handle]:
     return lambda x, c: arith.with_number(op, x, c)
 
 
@@ -104,24 +142,24 @@ FloorDiv = _binary("FloorDiv", capi.weir_div_floor, _number(capi.weir_div_floor)
 Mod = _binary("Mod", capi.weir_remainder, _number(capi.weir_remainder))
 
 
-def Scalar(x, like):
+def Scalar(x: Number, like: Tensor) -> Tensor:
     """A number as a raw tensor without axes, of the type that a tensor meets numbers in."""
     return _of(arith.scalar(x, like), like)
 
 
-def Clip(t, low=None, high=None):
+def Clip(t: Tensor, low: Number | None = None, high: Number | None = None) -> Tensor:
     """Limited to [low, high]; None: no limit. Integers to those in between."""
     return _of(arith.clamp(t, low, high), t)
 
 
-def _truth(x, like):
+def _truth(x: Number, like: Tensor) -> Tensor:
     return _of(capi.weir_fill(like.device().handle, (capi.WEIR_BOOL, ()), float(x != 0)), like)
 
 
-def _logical(name, op):
+def _logical(name: str, op: BinaryCall) -> BinaryFunction:
     """function(a, b) of which elements are not 0, one a number perhaps: 0 and 1 in float32."""
-    def function(a, b):
-        a, b = (a if isinstance(a, Tensor) else _truth(a, b),
+    def function(a: Operand, b: Operand) -> Tensor:
+        a, b = (a if isinstance(a, Tensor) else _truth(a, cast(Tensor, b)),
                 b if isinstance(b, Tensor) else _truth(b, a))
         for x in (a, b):
             if not is_float(x.data_type()) and x.data_type() != kBool:
@@ -136,7 +174,7 @@ Or = _logical("Or", capi.weir_logical_or)
 Xor = _logical("Xor", capi.weir_logical_xor)
 
 
-def Not(a):
+def Not(a: Tensor) -> Tensor:
     """1 where an element is 0, else 0."""
     return _of(capi.weir_cast(capi.weir_logical_not(arith.flags(a)), arith.F32), a)
 
@@ -145,11 +183,12 @@ def Not(a):
 __add__, __sub__, __mul__, __div__ = Add, Sub, EltwiseMult, Div
 
 
-def _compare(name, op, swapped):
+def _compare(name: str, op: BinaryCall, swapped: BinaryCall) -> BinaryFunction:
     """function(a, b): 0 and 1 in float32; one may be a number. swapped: op of b and a."""
-    def function(a, b):
+    def function(a: Operand, b: Operand) -> Tensor:
         if not isinstance(a, Tensor):
-            return _of(arith.compare_number(swapped, b, a), b)
+            like = cast(Tensor, b)
+            return _of(arith.compare_number(swapped, like, a), like)
         if isinstance(b, Tensor):
             return _of(arith.compare(op, a, b), a)
         return _of(arith.compare_number(op, a, b), a)
@@ -166,7 +205,7 @@ NE = NEFloat = _compare("NE", capi.weir_ne, capi.weir_ne)
 __lt__, __le__, __gt__, __ge__, __eq__ = LT, LE, GT, GE, EQ
 
 
-def Axpy(alpha, x, y):
+def Axpy(alpha: Operand, x: Tensor, y: Tensor) -> None:
     """y += alpha x, in place; alpha is a number or a raw tensor of one element."""
     if isinstance(alpha, Tensor):
         factor = _of(capi.weir_reshape(alpha.handle, (1,) * max(1, x.nDim())), x)
@@ -178,7 +217,7 @@ def Axpy(alpha, x, y):
 
 # ---- reductions ----
 
-def _dims(t, axis):
+def _dims(t: Tensor, axis: Axes | None) -> int:
     """The core's bit set of one axis, several, or None: all. Negative axes count from the end."""
     if axis is None:
         return (1 << t.nDim()) - 1
@@ -191,7 +230,8 @@ def _dims(t, axis):
     return bits
 
 
-def reduced(op, t, axis=None, keepdims=False, *args):
+def reduced(op: Callable[..., Handle], t: Tensor, axis: Axes | None = None, keepdims: bool = False,
+            *args: int) -> Tensor:
     """A reduction of the core; of no axes left the shape is (1,), as SINGA has no others."""
     bits = _dims(t, axis)
     if bits == 0 and t.nDim() > 0:
@@ -202,7 +242,7 @@ def reduced(op, t, axis=None, keepdims=False, *args):
     return _of(handle, t)
 
 
-def Std(t, axis=None, keepdims=False, ddof=0):
+def Std(t: Tensor, axis: Axes | None = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
     """The root of the mean squared distance from the mean, with n - ddof (0 or 1) as the divisor.
 
     Of equal elements the slope is 0, as PyTorch's: a norm has it there, the root of a variance has
@@ -225,7 +265,8 @@ def Std(t, axis=None, keepdims=False, ddof=0):
     return _of(arith.to(y, number if is_float(number) else kFloat32), t)
 
 
-def ArgReduce(op, t, axis=None, keepdims=False):
+def ArgReduce(op: Callable[[Handle, int, bool], Handle], t: Tensor, axis: int | None = None,
+              keepdims: bool = False) -> Tensor:
     """weir_argmax or weir_argmin, of all elements without an axis, as int32."""
     handle, shape = arith.comparable(t), t.shape()
     if axis is None:
@@ -239,62 +280,62 @@ def ArgReduce(op, t, axis=None, keepdims=False):
     return _of(capi.weir_cast(handle, capi.WEIR_I32), t)
 
 
-def Sum(t, axis=None):
+def Sum(t: Tensor, axis: Axes | None = None) -> Tensor:
     """Sum along one axis, several or all."""
     return reduced(capi.weir_sum, t, axis)
 
 
-def SumAll(t):
+def SumAll(t: Tensor) -> Tensor:
     """Sum of all elements, shape (1,): added in blocks, not one after the other as in SINGA."""
     return reduced(capi.weir_sum, t)
 
 
-def SumAsFloat(t):
+def SumAsFloat(t: Tensor) -> float:
     """The sum of all elements, a Python number, read at once."""
     return _read_number(capi.weir_sum(t.handle, 0, False))
 
 
-def AverageAsFloat(t):
+def AverageAsFloat(t: Tensor) -> float:
     """The mean of all elements, as a Python number."""
     return _read_number(arith.reduce(capi.weir_mean, t, 0, False))
 
 
-def Average(t, axis=None):
+def Average(t: Tensor, axis: Axes | None = None) -> Tensor:
     """Mean along an axis; of integers in float32."""
     return reduced(capi.weir_mean, t, axis)
 
 
-def SumRows(M, out):
+def SumRows(M: Tensor, out: Tensor) -> Tensor:
     """out (columns) = the sum of the rows of M."""
     return _into(out, capi.weir_reshape(Sum(_matrix(M, "SumRows"), 0).handle, out.shape()))
 
 
-def SumColumns(M, out):
+def SumColumns(M: Tensor, out: Tensor) -> Tensor:
     """out (rows) = the sum of the columns of M."""
     return _into(out, capi.weir_reshape(Sum(_matrix(M, "SumColumns"), 1).handle, out.shape()))
 
 
 # ---- matrices ----
 
-def _matrix(M, name):
+def _matrix(M: Tensor, name: str) -> Tensor:
     if M.nDim() != 2:
         raise ShapeError(f"{name}: M has shape {M.shape()}, must have 2 axes")
     return M
 
 
-def Mult(A, B):
+def Mult(A: Tensor, B: Tensor) -> Tensor:
     """Matrix product: of matrices, a matrix and a vector, or batches that broadcast."""
     if not isinstance(A, Tensor) or not isinstance(B, Tensor):
         raise ShapeError("matmul: an operand without axes is not a matrix")
     return _of(arith.matmul(A, B), A)
 
 
-def MultWithRet(A, B, C):
+def MultWithRet(A: Tensor, B: Tensor, C: Tensor) -> Tensor:
     """A B written into C; returns C."""
     return _into(C, arith.matmul(A, B))
 
 
-def MultWithScale(alpha, A, B, beta, C):
+def MultWithScale(alpha: float, A: Tensor, B: Tensor, beta: float, C: Tensor) -> Tensor:
     """C = alpha A B + beta C, in place. With beta 0 what C holds is not read."""
     number = kDouble if kDouble in (A.data_type(), B.data_type()) else kFloat32
     old = arith.cast(C, number) if beta != 0 else None
@@ -302,7 +343,7 @@ def MultWithScale(alpha, A, B, beta, C):
                                    float(beta), False, False))
 
 
-def Einsum(equation, A, B=None):
+def Einsum(equation: str, A: Tensor, B: Tensor | None = None) -> Tensor:
     """Einstein's summation of one or two tensors, with a "->"; of a scalar the shape is (1,)."""
     handle = arith.einsum(equation.replace(" ", ""), A, B)
     if capi.weir_tensor_desc(handle)[1] == ():
@@ -310,14 +351,13 @@ def Einsum(equation, A, B=None):
     return _of(handle, A)
 
 
-def TensorDot(A, B, axes=2):
+def TensorDot(A: Tensor, B: Tensor, axes: int | Sequence[Axes] = 2) -> Tensor:
     """The sum over pairs of axes of A and B; axes: how many (the last of A with the first of B), or
     (axes of A, axes of B)."""
     if isinstance(axes, int):
-        ours, theirs = range(A.nDim() - axes, A.nDim()), range(axes)
+        ours, theirs = list(range(A.nDim() - axes, A.nDim())), list(range(axes))
     else:
-        ours, theirs = ([a] if isinstance(a, int) else a for a in axes)
-    ours, theirs = list(ours), list(theirs)
+        ours, theirs = ([a] if isinstance(a, int) else list(a) for a in axes)
     if len(ours) != len(theirs) or any(A.shape(a) != B.shape(b) for a, b in zip(ours, theirs)):
         raise ShapeError(f"tensordot: axes {ours} of {A.shape()} and {theirs} of {B.shape()} do "
                          "not fit")
@@ -329,64 +369,65 @@ def TensorDot(A, B, axes=2):
     return Einsum("".join(left) + "," + "".join(right) + "->" + "".join(kept), A, B)
 
 
-def _vector(op, name, shape, v, M):
+def _vector(op: BinaryCall, name: str, shape: Shape, v: Tensor, M: Tensor) -> Tensor:
     """M = M op v, in place; v reshaped to `shape` first."""
     _matrix(M, name)
     v = _of(capi.weir_reshape(v.handle, shape), M)
     return _into(M, arith.binary(op, M, v))
 
 
-def AddRow(v, M):
+def AddRow(v: Tensor, M: Tensor) -> Tensor:
     """v is added to each row of M, in place; the others subtract, multiply, divide by it."""
     return _vector(capi.weir_add, "AddRow", (1, -1), v, M)
 
 
-def SubRow(v, M):
+def SubRow(v: Tensor, M: Tensor) -> Tensor:
     """Subtracts v (columns) from each row of M (rows, columns), in place."""
     return _vector(capi.weir_sub, "SubRow", (1, -1), v, M)
 
 
-def MultRow(v, M):
+def MultRow(v: Tensor, M: Tensor) -> Tensor:
     """Multiplies each row of M (rows, columns) by v (columns), in place."""
     return _vector(capi.weir_mul, "MultRow", (1, -1), v, M)
 
 
-def DivRow(v, M):
+def DivRow(v: Tensor, M: Tensor) -> Tensor:
     """Divides each row of M (rows, columns) by v (columns), in place."""
     return _vector(capi.weir_div, "DivRow", (1, -1), v, M)
 
 
-def AddColumn(v, M):
+def AddColumn(v: Tensor, M: Tensor) -> Tensor:
     """v is added to each column of M, in place; the others subtract, multiply, divide by it."""
     return _vector(capi.weir_add, "AddColumn", (-1, 1), v, M)
 
 
-def SubColumn(v, M):
+def SubColumn(v: Tensor, M: Tensor) -> Tensor:
     """Subtracts v (rows) from each column of M (rows, columns), in place."""
     return _vector(capi.weir_sub, "SubColumn", (-1, 1), v, M)
 
 
-def MultColumn(v, M):
+def MultColumn(v: Tensor, M: Tensor) -> Tensor:
     """Multiplies each column of M (rows, columns) by v (rows), in place."""
     return _vector(capi.weir_mul, "MultColumn", (-1, 1), v, M)
 
 
-def DivColumn(v, M):
+def DivColumn(v: Tensor, M: Tensor) -> Tensor:
     """Divides each column of M (rows, columns) by v (rows), in place."""
     return _vector(capi.weir_div, "DivColumn", (-1, 1), v, M)
 
 
-def AddRowWithScale(alpha, beta, v, M):
+def AddRowWithScale(alpha: float, beta: float, v: Tensor, M: Tensor) -> Tensor:
     """Each row of M becomes alpha v + beta row."""
     return _scaled(AddRow, alpha, beta, v, M)
 
 
-def AddColumnWithScale(alpha, beta, v, M):
+def AddColumnWithScale(alpha: float, beta: float, v: Tensor, M: Tensor) -> Tensor:
     """Each column of M becomes alpha v + beta column."""
     return _scaled(AddColumn, alpha, beta, v, M)
 
 
-def _scaled(add, alpha, beta, v, M):
+def _scaled(add: Callable[[Tensor, Tensor], Tensor], alpha: float, beta: float, v: Tensor,
+            M: Tensor) -> Tensor:
     _matrix(M, add.__name__ + "WithScale")
     if beta != 1:
         M.put(arith.mul_number(M, beta))
@@ -395,7 +436,8 @@ def _scaled(add, alpha, beta, v, M):
 
 # ---- random fills, in place ----
 
-def _draw(out, at_once, draw, *args):
+def _draw(out: Tensor, at_once: Callable[..., None] | None, draw: Callable[..., Handle],
+          *args: float) -> Tensor:
     """Fills out. While recording, each run of the graph draws new numbers."""
     value = out.value
     device = value.device
@@ -406,25 +448,25 @@ def _draw(out, at_once, draw, *args):
     return _into(out, draw(device.handle, (dtype, value.shape), *args))
 
 
-def Bernoulli(p, out):
+def Bernoulli(p: float, out: Tensor) -> Tensor:
     """1 with probability p, else 0."""
     return _draw(out, None, capi.weir_bernoulli, float(p))
 
 
-def Gaussian(mean, std, out):
+def Gaussian(mean: float, std: float, out: Tensor) -> Tensor:
     """Fills out with normal numbers of this mean and standard deviation, from the device's stream.
     """
     return _draw(out, capi.weir_write_normal, capi.weir_normal, float(mean), float(std))
 
 
-def Uniform(low, high, out):
+def Uniform(low: float, high: float, out: Tensor) -> Tensor:
     """Numbers in [low, high)."""
     return _draw(out, capi.weir_write_uniform, capi.weir_uniform, float(low), float(high))
 
 
 # ---- softmax and losses ----
 
-def softmax_rows(t, axis):
+def softmax_rows(t: Tensor, axis: int | None) -> Handle:
     """(handle of t as a matrix whose rows softmax is over, shape of t)"""
     shape = t.shape()
     if axis is None:
@@ -439,24 +481,24 @@ def softmax_rows(t, axis):
     return capi.weir_reshape(arith.real(t), (before, t.Size() // max(before, 1)))
 
 
-def SoftMax(t, axis=None):
+def SoftMax(t: Tensor, axis: int | None = None) -> Tensor:
     """Softmax of each row of the matrix (axes before `axis`, the others), in t's shape."""
     y = capi.weir_softmax(softmax_rows(t, axis), 1)
     return _of(capi.weir_reshape(y, t.shape()), t)
 
 
-def LogSoftMax(t, axis=None):
+def LogSoftMax(t: Tensor, axis: int | None = None) -> Tensor:
     """log(SoftMax(t, axis)), without overflow, in the shape of t."""
     y = capi.weir_log_softmax(softmax_rows(t, axis), 1)
     return _of(capi.weir_reshape(y, t.shape()), t)
 
 
-def _shares(p, t):
+def _shares(p: Tensor, t: Tensor) -> Handle:
     """Targets for the probabilities p as rows that add up to 1, of class numbers or of weights.
 
     Class numbers and weights may be of any type; SINGA reads floats as the bits of integers.
     """
-    rows, classes = (1, p.shape(0)) if p.nDim() == 1 else p.shape()
+    rows, classes = (1, p.shape(0)) if p.nDim() == 1 else (p.shape(0), p.shape(1))
     dtype = capi.weir_tensor_desc(p.handle)[0]
     if t.Size() == rows and classes != 1 or t.Size() == rows and t.nDim() == 1:
         labels = capi.weir_reshape(capi.weir_cast(t.handle, capi.WEIR_I32), (rows,))
@@ -465,7 +507,7 @@ def _shares(p, t):
     return capi.weir_div(weights, capi.weir_sum(weights, 2, True))
 
 
-def CrossEntropyFwd(p, t):
+def CrossEntropyFwd(p: Tensor, t: Tensor) -> Tensor:
     """Loss of each row of the probabilities p: the log ends at the smallest normal float."""
     shares = _shares(p, t)
     log = capi.weir_log(capi.weir_clamp(p.handle, FLT_MIN, math.inf))
@@ -473,6 +515,6 @@ def CrossEntropyFwd(p, t):
     return _of(capi.weir_neg(capi.weir_sum(capi.weir_mul(shares, log), 2, False)), p)
 
 
-def SoftmaxCrossEntropyBwd(p, t):
+def SoftmaxCrossEntropyBwd(p: Tensor, t: Tensor) -> Tensor:
     """p - t / (sum of t), row by row."""
     return _of(capi.weir_sub(p.handle, capi.weir_reshape(_shares(p, t), p.shape())), p)

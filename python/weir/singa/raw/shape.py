@@ -3,14 +3,19 @@
 Transpose, Reshape and Broadcast look at the elements of their input (weir.raw.view); Reshape of a
 transposed tensor and all others give elements of their own.
 """
+from __future__ import annotations
+from collections.abc import Iterable, Sequence
+
+
 from weir import _capi as capi
 from weir.errors import ShapeError
 from . import arith
 from . import view
 from .tensor import Tensor, result, to_shape
+from weir.typing import Axes, Number, Shape, ShapeLike
 
 
-def Product(shape, start=0, count=0):
+def Product(shape: Iterable[int], start: int = 0, count: int = 0) -> int:
     """Product of `count` sizes from `start` on (0: all of them); 1 of none."""
     product = 1
     for size in list(shape)[start:start + count if count else None]:
@@ -18,7 +23,7 @@ def Product(shape, start=0, count=0):
     return product
 
 
-def Reshape(t, shape):
+def Reshape(t: Tensor, shape: ShapeLike) -> Tensor:
     """The elements of t in another shape, in which one size may be -1."""
     shape = to_shape(shape)
     if shape.count(-1) == 1:
@@ -29,12 +34,12 @@ def Reshape(t, shape):
     return Tensor.over(view.reshaped(t.value, shape))
 
 
-def Contiguous(t):
+def Contiguous(t: Tensor) -> Tensor:
     """t itself, or a copy in the order of its shape if it is transposed."""
     return t.Clone() if t.transpose() else Tensor(t)
 
 
-def Transpose(t, axes):
+def Transpose(t: Tensor, axes: Iterable[int]) -> Tensor:
     """A view whose axis i is axis axes[i] of t."""
     axes = tuple(int(a) for a in axes)
     ndim = t.nDim()
@@ -43,18 +48,18 @@ def Transpose(t, axes):
     return Tensor.over(view.transposed(t.value, tuple(a % ndim for a in axes)))
 
 
-def DefaultTranspose(t):
+def DefaultTranspose(t: Tensor) -> Tensor:
     """A view with all axes reversed."""
     return Transpose(t, tuple(reversed(range(t.nDim()))))
 
 
-def Broadcast(t, shape):
+def Broadcast(t: Tensor, shape: ShapeLike) -> Tensor:
     """A tensor that repeats t along axes of size 1 or missing ones; not to be written to."""
     dtype = capi.weir_tensor_desc(t.handle)[0]
     return result(capi.weir_broadcast_to(t.handle, (dtype, to_shape(shape))), t.device())
 
 
-def ConcatOn(tensors, axis):
+def ConcatOn(tensors: Iterable[Tensor], axis: int) -> Tensor:
     """Tensors one after the other along an axis."""
     tensors = list(tensors)
     if not tensors:
@@ -62,17 +67,17 @@ def ConcatOn(tensors, axis):
     return result(capi.weir_concat([t.handle for t in tensors], axis), tensors[0].device())
 
 
-def ConcatRows(tensors):
+def ConcatRows(tensors: Iterable[Tensor]) -> Tensor:
     """Matrices one below the other."""
     return ConcatOn(tensors, 0)
 
 
-def ConcatColumns(tensors):
+def ConcatColumns(tensors: Iterable[Tensor]) -> Tensor:
     """Matrices side by side."""
     return ConcatOn(tensors, 1)
 
 
-def SliceOn(t, start, end, axis):
+def SliceOn(t: Tensor, start: int, end: int, axis: int) -> Tensor:
     """A copy of the elements start to end (exclusive) of an axis."""
     if not 0 <= start <= end <= t.shape(axis):
         raise ValueError(f"SliceOn: {start} to {end} is not a range of {t.shape(axis)} elements")
@@ -80,21 +85,23 @@ def SliceOn(t, start, end, axis):
     return result(capi.weir_copy(part), t.device())
 
 
-def Slice(t, begin, end, step):
+def Slice(t: Tensor, begin: Sequence[int], end: Sequence[int], step: Sequence[int]) -> Tensor:
     """A copy of elements begin to end (exclusive) by step of every axis, as Python's slices."""
     least = -(1 << 63)
     end = [least if e < 0 else e for e in end]      # before the first element, not from the end
     return result(capi.weir_copy(capi.weir_slice(t.handle, begin, end, step)), t.device())
 
 
-def AssignSlice(t, begin, end, value):
+def AssignSlice(t: Tensor, begin: Sequence[int], end: Sequence[int],
+                value: Tensor | Number) -> None:
     """Elements begin to end (exclusive) of every axis become value, in place: a number, or a raw
     tensor that broadcasts to the part or has as many elements."""
     if all(b < e for b, e in zip(begin, end)):
         t.put(WithSlice(t, begin, end, value).handle)
 
 
-def WithSlice(t, begin, end, value):
+def WithSlice(t: Tensor, begin: Sequence[int], end: Sequence[int],
+              value: Tensor | Number) -> Tensor:
     """t with other elements from begin to end: see AssignSlice."""
     full, dtype = t.shape(), capi.weir_tensor_desc(t.handle)[0]
     part = tuple(max(0, e - b) for b, e in zip(begin, end))
@@ -114,7 +121,7 @@ def WithSlice(t, begin, end, value):
                   t.device())
 
 
-def squeezed(shape, axis=None):
+def squeezed(shape: Shape, axis: Axes | None = None) -> Shape:
     """The shape without axes of size 1: one, several or all."""
     axes = [a for a, size in enumerate(shape) if size == 1] if axis is None else axis
     axes = axes if isinstance(axes, (tuple, list)) else (axes,)
@@ -125,22 +132,23 @@ def squeezed(shape, axis=None):
     return tuple(size for a, size in enumerate(shape) if a not in dropped)
 
 
-def SliceRows(t, start, end):
+def SliceRows(t: Tensor, start: int, end: int) -> Tensor:
     """A copy of the rows from start to end, exclusive."""
     return SliceOn(t, start, end, 0)
 
 
-def SliceColumns(t, start, end):
+def SliceColumns(t: Tensor, start: int, end: int) -> Tensor:
     """A copy of the columns from start to end, exclusive."""
     return SliceOn(t, start, end, 1)
 
 
-def CopyRows(t, start, end):
+def CopyRows(t: Tensor, start: int, end: int) -> Tensor:
     """SliceRows under its older name."""
     return SliceOn(t, start, end, 0)
 
 
-def CopyDataToFrom(dst, src, num, dst_offset=0, src_offset=0):
+def CopyDataToFrom(dst: Tensor, src: Tensor, num: int, dst_offset: int = 0,
+                   src_offset: int = 0) -> None:
     """num elements of src from src_offset on to dst from dst_offset on, in row-major order."""
     num, to, at = int(num), int(dst_offset), int(src_offset)
     total = dst.Size()
@@ -162,7 +170,8 @@ def CopyDataToFrom(dst, src, num, dst_offset=0, src_offset=0):
     dst.put(capi.weir_reshape(whole, dst.shape()))
 
 
-def RepeatDataToFrom(broadcast_flag, repeats, axis, num, dst, src):
+def RepeatDataToFrom(broadcast_flag: bool, repeats: int | Sequence[int], axis: int | None, num: int,
+                     dst: Tensor, src: Tensor) -> None:
     """dst takes the elements of src, repeated along an axis (9999: of all in a row).
 
     broadcast_flag and num say what repeats and the shapes say already.

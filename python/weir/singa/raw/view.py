@@ -3,11 +3,16 @@
 A write through a view changes the base; a change of the base is seen through the view, which
 derives its handle again when the base has a newer version.
 """
+from __future__ import annotations
+
+from typing import cast
+
 import numpy as np
 
 from weir import _capi as capi
 from weir import errors
 from weir.core import Value, is_float
+from weir.typing import Array, Handle, Shape
 
 
 class View(Value):
@@ -15,45 +20,50 @@ class View(Value):
 
     __slots__ = ("base",)
 
-    def __init__(self, base, shape):
+    @property
+    def moves(self) -> bool:
+        """True if its order is another than the base's in memory."""
+        raise NotImplementedError
+
+    def __init__(self, base: Value, shape: Shape) -> None:
         super().__init__(base.device, base.dtype, shape)
         self.base = base
         self._state = False
         if base.written:
             self._derive()
 
-    def derive(self, handle):
+    def derive(self, handle: Handle) -> Handle:
         """Returns the view, given a handle of the base."""
         raise NotImplementedError
 
-    def back(self, handle):
+    def back(self, handle: Handle) -> Handle:
         """The inverse of derive: returns a handle in the base's shape, given one in the view's."""
         raise NotImplementedError
 
-    def _derive(self):
+    def _derive(self) -> None:
         self._handle = self.derive(self.base.handle)
         self._graph = self.base._graph
         self._version = self.base.version
 
     @property
-    def written(self):
+    def written(self) -> bool:
         return self.base.written
 
     @property
-    def version(self):
+    def version(self) -> int:
         return self.base.version
 
     @property
-    def handle(self):
+    def handle(self) -> Handle:
         if self._handle is None or self._version != self.base.version:
             self._derive()
-        return self._handle
+        return cast(Handle, self._handle)
 
     @property
-    def owned(self):
+    def owned(self) -> bool:
         return self.base.owned
 
-    def share(self):
+    def share(self) -> None:
         self.base.share()
 
     @property
@@ -69,25 +79,25 @@ class View(Value):
         """Copies what the base shares with a model's graph."""
         self.base.move_out()
 
-    def writable(self):
+    def writable(self) -> Handle:
         raise errors.StateError("a view has no memory of its own")
 
-    def state(self):
+    def state(self) -> Handle:
         raise errors.StateError("a transposed tensor cannot be updated by the core; copy it first")
 
-    def put(self, handle):
+    def put(self, handle: Handle) -> None:
         """Replaces the elements of the base by those of a handle that has the view's shape."""
         self.base.put(self.back(handle))
 
-    def fill(self, x):
+    def fill(self, x: int | float) -> None:
         """Sets every element of the base to x."""
         self.base.fill(x)
 
-    def write(self, array):
+    def write(self, array: Array) -> None:
         """Writes an array in the view's shape into the base."""
         self.base.write(self._host_back(np.asarray(array)))
 
-    def _host_back(self, array):
+    def _host_back(self, array: Array) -> Array:
         return array.reshape(self.base.shape)
 
 
@@ -96,26 +106,28 @@ class Transposed(View):
 
     __slots__ = ("axes",)
 
-    moves = True        # its order is another than the base's in memory
-
-    def __init__(self, base, axes):
+    def __init__(self, base: Value, axes: Shape) -> None:
         self.axes = axes
         super().__init__(base, tuple(base.shape[a] for a in axes))
 
     @property
-    def inverse(self):
+    def moves(self) -> bool:
+        return True
+
+    @property
+    def inverse(self) -> Shape:
         """The inverse permutation of axes."""
         return tuple(int(a) for a in np.argsort(self.axes))
 
-    def derive(self, handle):
+    def derive(self, handle: Handle) -> Handle:
         """Returns the view's handle, given the base's."""
         return capi.weir_transpose(handle, self.axes)
 
-    def back(self, handle):
+    def back(self, handle: Handle) -> Handle:
         """Returns a handle in the base's shape, given one in the view's."""
         return capi.weir_transpose(handle, self.inverse)
 
-    def _host_back(self, array):
+    def _host_back(self, array: Array) -> Array:
         return array.transpose(self.inverse)
 
 
@@ -125,30 +137,30 @@ class Reshaped(View):
     __slots__ = ()
 
     @property
-    def moves(self):
+    def moves(self) -> bool:
         """True if the two shapes store the elements in different orders."""
         return moves(self.dtype, self.base.shape, self.shape)
 
-    def state(self):
+    def state(self) -> Handle:
         """The base's memory under this shape: the core updates what is whole and dense."""
         self.base.state()
         return self.handle
 
-    def derive(self, handle):
+    def derive(self, handle: Handle) -> Handle:
         """Returns the view's handle, given the base's."""
         return capi.weir_reshape(handle, self.shape)
 
-    def back(self, handle):
+    def back(self, handle: Handle) -> Handle:
         """Returns a handle in the base's shape, given one in the view's."""
         return capi.weir_reshape(handle, self.base.shape)
 
 
-def moves(dtype, old, new):
+def moves(dtype: int, old: Shape, new: Shape) -> bool:
     """True if memory order differs between two shapes: images of floats are channels-last."""
     return is_float(dtype) and any(len(s) == 4 and s[1] > 1 and s[2] * s[3] > 1 for s in (old, new))
 
 
-def transposed(value, axes):
+def transposed(value: Value, axes: Shape) -> Value:
     """The value with axis axes[i] as axis i; the value itself if that is no change."""
     if isinstance(value, Transposed):
         axes = tuple(value.axes[a] for a in axes)
@@ -158,7 +170,7 @@ def transposed(value, axes):
     return Transposed(value, axes)
 
 
-def reshaped(value, shape):
+def reshaped(value: Value, shape: Shape) -> Value:
     """The value with another shape; elements of its own if the order in memory must change.
 
     Of a transposed value a copy, as in SINGA. Of an image that is only recorded a copy too: images

@@ -1,0 +1,79 @@
+"""dtypes - element types: SINGA's numbers, the core's, NumPy's types and names."""
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from . import _capi as capi
+from . import errors
+
+# Element types by SINGA's numbers (the first five) and ours, in the order of the numbers.
+kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = range(9)
+
+_CORE_TYPE = {
+    kFloat32: capi.WEIR_F32,
+    kFloat16: getattr(capi, "WEIR_F16", None),
+    kInt: capi.WEIR_I32,
+    kDouble: capi.WEIR_F64,
+    kUChar: capi.WEIR_U8,
+    kInt64: capi.WEIR_I64,
+    kBool: capi.WEIR_BOOL,
+    kBFloat16: getattr(capi, "WEIR_BF16", None),
+}
+_SINGA_TYPE = {core: number for number, core in _CORE_TYPE.items() if core is not None}
+_NUMPY_TYPE = {
+    kFloat32: np.float32,
+    kFloat16: np.float16,
+    kInt: np.int32,
+    kDouble: np.float64,
+    kUChar: np.uint8,
+    kInt64: np.int64,
+    kBool: np.bool_,
+}
+_NAMES = {"float32": kFloat32, "float": kFloat32, "float16": kFloat16, "int32": kInt, "int": kInt,
+          "float64": kDouble, "double": kDouble, "uint8": kUChar, "int64": kInt64, "bool": kBool,
+          "bfloat16": kBFloat16}
+
+
+def dtype_number(dtype: object) -> int:
+    """SINGA's number of an element type given as number, name or NumPy type."""
+    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _CORE_TYPE:
+        return dtype
+    if isinstance(dtype, str) and dtype in _NAMES:
+        return _NAMES[dtype]
+    try:
+        name = np.dtype(cast(np.dtype[np.generic], dtype)).name
+    except TypeError:
+        name = ""
+    if name in _NAMES:
+        return _NAMES[name]
+    raise TypeError(f"unknown element type {dtype!r} (expected {', '.join(_NAMES)})")
+
+
+def core_dtype(number: int) -> int:
+    """The core's number for SINGA's."""
+    core = _CORE_TYPE.get(number)
+    if core is None:
+        raise errors.DtypeError(f"element type {number} is not supported")
+    return core
+
+
+def singa_dtype(core: int) -> int:
+    """SINGA's number of an element type that is given by the core's number."""
+    return _SINGA_TYPE[core]
+
+
+def numpy_dtype(number: int) -> np.dtype[np.generic]:
+    """The NumPy type of SINGA's number; bfloat16, which NumPy lacks, becomes float32."""
+    return np.dtype(_NUMPY_TYPE.get(number, np.float32))
+
+
+def dtype_name(number: int) -> str:
+    """"float32", "int32", ..., of SINGA's number."""
+    return "bfloat16" if number == kBFloat16 else numpy_dtype(number).name
+
+
+def is_float(number: int) -> bool:
+    """True for float32, float16, float64 and bfloat16, given by SINGA's number."""
+    return number in (kFloat32, kFloat16, kDouble, kBFloat16)
