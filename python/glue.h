@@ -2,9 +2,9 @@
  * arrays, exceptions, and the rule that a device belongs to one thread at a time.
  *
  * Only the stable ABI of CPython 3.11 is used. All state here is guarded by the interpreter lock.
- * While a graph runs without that lock (weir_py_run_begin to weir_py_run_end), calls of other
- * threads wait in weir_py_enter, and handles that the garbage collector drops on another thread are
- * put aside until the run is over. */
+ * While a graph runs without that lock (weir_py_run_begin to weir_py_run_end), and while a call of
+ * Weir calls Python (weir_py_hold to weir_py_let_go), calls of other threads wait in weir_py_enter,
+ * and handles that the garbage collector drops on another thread are put aside until it is over. */
 #ifndef WEIR_PYTHON_GLUE_H
 #define WEIR_PYTHON_GLUE_H
 
@@ -17,7 +17,7 @@
 
 /* ---- one thread at a time ---- */
 
-static PyThread_type_lock weir_py_lock;         /* held while a graph runs */
+static PyThread_type_lock weir_py_lock;         /* held while a graph runs or Python is called */
 static unsigned long      weir_py_runner;       /* the thread that runs it */
 static int                weir_py_running;      /* depth: a callback may run a graph of another device */
 static PyThreadState     *weir_py_state;
@@ -77,34 +77,49 @@ static void weir_py_graph_free(weir_graph *g)
         weir_graph_free(g);
 }
 
-static void weir_py_run_begin(void)
+static void weir_py_free_dropped(void)
+{
+    while (weir_py_drops > 0) {
+        const weir_py_late late = weir_py_dropped[--weir_py_drops];
+        weir_release(late.tensor);
+        weir_graph_free(late.graph);
+    }
+}
+
+/* Keeps other threads out; the interpreter lock stays with the caller. True: it was not held yet. */
+static bool weir_py_hold(void)
 {
     if (weir_py_running++ > 0)
-        return;
+        return false;
     if (!weir_py_lock)
         weir_py_lock = PyThread_allocate_lock();
     if (weir_py_lock)
         PyThread_acquire_lock(weir_py_lock, WAIT_LOCK);
     weir_py_runner = PyThread_get_thread_ident();
     weir_py_process = getpid();
-    weir_py_state = PyEval_SaveThread();
+    return true;
+}
+
+static void weir_py_let_go(void)
+{
+    if (--weir_py_running > 0)
+        return;
+    if (weir_py_lock)
+        PyThread_release_lock(weir_py_lock);
+    weir_py_free_dropped();
+}
+
+static void weir_py_run_begin(void)
+{
+    if (weir_py_hold())
+        weir_py_state = PyEval_SaveThread();
 }
 
 static void weir_py_run_end(void)
 {
-    if (--weir_py_running > 0)
-        return;
-    /* The lock goes first: a waiting thread may hold the interpreter lock's place in the queue. */
-    weir_py_running = 1;
-    PyEval_RestoreThread(weir_py_state);
-    weir_py_running = 0;
-    if (weir_py_lock)
-        PyThread_release_lock(weir_py_lock);
-    while (weir_py_drops > 0) {
-        const weir_py_late late = weir_py_dropped[--weir_py_drops];
-        weir_release(late.tensor);
-        weir_graph_free(late.graph);
-    }
+    if (weir_py_running == 1)
+        PyEval_RestoreThread(weir_py_state);
+    weir_py_let_go();
 }
 
 /* ---- errors ---- */

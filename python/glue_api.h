@@ -140,6 +140,7 @@ static weir_status weir_py_forward(void *ctx, const weir_host_in *x, const weir_
 {
     const weir_py_call    *c = ctx;
     const PyGILState_STATE state = PyGILState_Ensure();
+    weir_py_hold();
     PyObject *const        reads = PyList_New(0), *const writes = PyList_New(0);
     bool                   ok = reads && writes;
 
@@ -148,6 +149,7 @@ static weir_status weir_py_forward(void *ctx, const weir_host_in *x, const weir_
     for (int i = 0; i < c->nout && ok; i++)
         ok = weir_py_push(writes, &y[i].desc, y[i].data, true);
     const weir_status s = weir_py_invoke(c->def.name, c->forward, reads, writes, ok);
+    weir_py_let_go();
     PyGILState_Release(state);
     return s;
 }
@@ -157,6 +159,7 @@ static weir_status weir_py_backward(void *ctx, const weir_host_in *x, const weir
 {
     const weir_py_call    *c = ctx;
     const PyGILState_STATE state = PyGILState_Ensure();
+    weir_py_hold();
     PyObject *const        reads = PyList_New(0), *const writes = PyList_New(0);
     bool                   ok = reads && writes;
 
@@ -167,6 +170,7 @@ static weir_status weir_py_backward(void *ctx, const weir_host_in *x, const weir
     for (int i = 0; i < c->nin && ok; i++)
         ok = weir_py_push(writes, &dx[i].desc, dx[i].data, true);
     const weir_status s = weir_py_invoke(c->def.name, c->backward, reads, writes, ok);
+    weir_py_let_go();
     PyGILState_Release(state);
     return s;
 }
@@ -237,6 +241,7 @@ static weir_status weir_py_part(void *ctx, weir_tensor *const *in, weir_tensor *
     const Py_ssize_t nin = PyLong_AsSsize_t(PyTuple_GetItem(ctx, 1));
     PyObject *const  inputs = PyList_New(nin);
 
+    weir_py_hold();
     for (Py_ssize_t i = 0; inputs && i < nin; i++)
         PyList_SetItem(inputs, i, weir_py_wrap(in[i]));
     PyObject *const made = inputs ? PyObject_CallFunctionObjArgs(f, inputs, NULL) : NULL;
@@ -252,6 +257,7 @@ static weir_status weir_py_part(void *ctx, weir_tensor *const *in, weir_tensor *
         s = weir_fail(s, "checkpoint: its Python function failed");
     weir_py_free(list);
     Py_XDECREF(made);
+    weir_py_let_go();
     return s;
 }
 

@@ -2,7 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Threads: a device and everything made on it belong to one thread at a time; different devices
- * may be used by different threads at once. Kernels use the device's own worker threads.
+ * may be used by different threads at once. A call that overlaps with one of another thread on the
+ * same device fails with ERR_STATE (weir_release: the handle is leaked; weir_device_close,
+ * weir_graph_free and weir_step_free: nothing is freed). Kernels use the device's own worker
+ * threads.
  *
  * fork: a child of a process that has opened a device can open none and use none (ERR_STATE); what
  * it closes or releases stays as it is. A child that does not call Weir, or calls exec, is safe.

@@ -82,7 +82,8 @@ WEIR_API weir_status weir_tensor_memory(weir_tensor *t, void **data,
 WEIR_API weir_tensor *weir_keep(weir_tensor *t);
 
 /* One more reference, which you own / one less; at none the value is freed. weir_retain returns t,
- * weir_release(NULL) does nothing. Both never fail. */
+ * weir_release(NULL) does nothing. Both fail only while another thread is inside a call on the
+ * device: weir_retain returns NULL then, and weir_release leaks the handle (ERR_STATE). */
 WEIR_API weir_tensor *weir_retain(weir_tensor *t);
 WEIR_API void         weir_release(weir_tensor *t);
 

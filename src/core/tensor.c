@@ -3,7 +3,6 @@
 
 #include "core/mem.h"
 #include "core/status.h"
-#include "core/thread.h"
 
 /* The block is released before the device, which must outlive it. */
 static void tensor_destroy(weir_ref *self)
@@ -50,17 +49,6 @@ weir_status weir_tensor_check_there(const char *who, const weir_tensor *t)
     weir_desc_text(&t->layout.desc, text);
     return t->gone ? weir_fail(WEIR_ERR_STATE, "%s: %s %s", who, text, t->gone)
                    : weir_fail(WEIR_ERR_STATE, "%s: the elements of %s are not kept", who, text);
-}
-
-weir_tensor *weir_retain(weir_tensor *t)
-{
-    return weir_ref_take(t);
-}
-
-void weir_release(weir_tensor *t)
-{
-    if (!weir_threads_lost())
-        weir_ref_drop(t);
 }
 
 weir_desc weir_tensor_desc(const weir_tensor *t)

@@ -49,21 +49,16 @@ int weir_thread_index(void)
 
 /* ---- fork ---- */
 
-static atomic_bool lost;
+atomic_bool weir_threads_forked;
 
 static void note_fork(void)
 {
-    atomic_store(&lost, true);
+    atomic_store(&weir_threads_forked, true);
 }
 
 static void watch_forks(void)
 {
     (void)pthread_atfork(NULL, NULL, note_fork);
-}
-
-bool weir_threads_lost(void)
-{
-    return atomic_load_explicit(&lost, memory_order_relaxed);
 }
 
 static void expect_forks(void)

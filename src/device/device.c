@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "core/tensor.h"
 
 weir_status weir_device_fail_forked(const char *who)
 {
@@ -22,6 +23,35 @@ weir_status weir_device_check(const weir_device *d, const char *who)
     return WEIR_OK;
 }
 
+weir_status weir_device_fail_busy(const char *who)
+{
+    return weir_fail(WEIR_ERR_STATE, "%s: another thread is inside a call on this device, which "
+                     "one thread at a time may use", who);
+}
+
+weir_tensor *weir_retain(weir_tensor *t)
+{
+    weir_visit visit __attribute__((cleanup(weir_device_leave))) = {NULL};
+
+    if (t && t->dev && !t->dev->closed && !weir_threads_lost() &&
+        weir_device_enter(&visit, t->dev, "weir_retain") != WEIR_OK)
+        return NULL;
+    return weir_ref_take(t);
+}
+
+/* Without the device the handle is leaked: its memory is in use by another thread. */
+void weir_release(weir_tensor *t)
+{
+    if (!t || weir_threads_lost())
+        return;
+    if (!t->dev || t->dev->closed) {    /* the device may end with the handle */
+        weir_ref_drop(t);
+        return;
+    }
+    WEIR_VISIT(t->dev, "weir_release", );
+    weir_ref_drop(t);
+}
+
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks)
 {
     const uint64_t first = d->rng;
@@ -31,7 +61,7 @@ uint64_t weir_device_draw(weir_device *d, uint64_t blocks)
 
 weir_status weir_device_seed(weir_device *d, uint64_t seed)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_seed"));
+    WEIR_VISIT(d, "weir_device_seed", weir_error_status());
     d->seed = seed;
     d->rng = 0;
     return WEIR_OK;
@@ -44,7 +74,7 @@ weir_random weir_device_random(const weir_device *d)
 
 weir_status weir_device_set_random(weir_device *d, weir_random random)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_set_random"));
+    WEIR_VISIT(d, "weir_device_set_random", weir_error_status());
     d->seed = random.seed;
     d->rng = random.position;
     return WEIR_OK;
@@ -73,7 +103,7 @@ void weir_device_reset_peak(weir_device *d)
 
 weir_status weir_device_sync(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_sync"));
+    WEIR_VISIT(d, "weir_device_sync", weir_error_status());
     return d->ops->sync(d);
 }
 
@@ -108,7 +138,7 @@ char *weir_info_text(weir_device *d)
 
 weir_status weir_device_trace_start(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_trace_start"));
+    WEIR_VISIT(d, "weir_device_trace_start", weir_error_status());
     if (d->trace)
         return weir_fail(WEIR_ERR_STATE, "weir_device_trace_start: a trace has already been "
                                          "started");
@@ -118,8 +148,7 @@ weir_status weir_device_trace_start(weir_device *d)
 
 char *weir_device_trace_stop(weir_device *d)
 {
-    if (weir_device_check(d, "weir_device_trace_stop") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(d, "weir_device_trace_stop", NULL);
     if (!d->trace)
         return WEIR_FAIL_NULL(WEIR_ERR_STATE, "weir_device_trace_stop: no trace has been started");
     char *text = weir_trace_json(d->trace);

@@ -4,6 +4,8 @@
 #ifndef WEIR_DEVICE_DEVICE_H
 #define WEIR_DEVICE_DEVICE_H
 
+#include <pthread.h>
+
 #include "core/op.h"
 #include "core/ref.h"
 #include "core/text.h"
@@ -172,6 +174,7 @@ struct weir_device {
     const weir_device_ops *ops;
     void                  *impl; /* owned by the back end */
     bool                   closed;
+    uintptr_t              visitor; /* the thread inside a call (weir_visit); 0: none */
     double                 opened; /* weir_now() at that time */
     weir_threads          *threads;
     weir_pool              pool;
@@ -211,6 +214,52 @@ enum { WEIR_SEEN_ALIGN = 16 };
 /* Fails for a closed or NULL device and in a forked process, with a sentence that begins with
  * `who`. */
 weir_status weir_device_check(const weir_device *d, const char *who);
+
+/* A public call that changes a device, from enter to leave. A thread that is inside already enters
+ * again; any other gets ERR_STATE and does nothing. */
+typedef struct weir_visit {
+    weir_device *dev;       /* to leave; NULL: nothing was entered, or by an outer call */
+} weir_visit;
+
+/* Fails with ERR_STATE: another thread is inside a call. */
+weir_status weir_device_fail_busy(const char *who);
+
+/* Fails as weir_device_check does, too. */
+static inline weir_status weir_device_enter(weir_visit *v, weir_device *d, const char *who)
+{
+    const uintptr_t me = (uintptr_t)pthread_self();
+    uintptr_t       none = 0;
+
+    if (!d || weir_threads_lost() || d->closed)
+        return weir_device_check(d, who);
+    if (__atomic_load_n(&d->visitor, __ATOMIC_RELAXED) == me)
+        return WEIR_OK;
+    if (!__atomic_compare_exchange_n(&d->visitor, &none, me, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return weir_device_fail_busy(who);
+    v->dev = d;
+    return WEIR_OK;
+}
+
+static inline void weir_device_leave(weir_visit *v)
+{
+    if (v->dev)
+        __atomic_store_n(&v->dev->visitor, 0, __ATOMIC_RELEASE);
+    v->dev = NULL;
+}
+
+/* Enters the device until the end of the function; returns `failed` if that fails. */
+#define WEIR_VISIT(d, who, failed)                                                                 \
+    weir_visit visit __attribute__((cleanup(weir_device_leave))) = {NULL};                         \
+    if (weir_device_enter(&visit, d, who) != WEIR_OK)                                              \
+        return failed
+
+/* The same for the device of a tensor, graph or step that may be NULL, in functions that return a
+ * status; `what` names it. */
+#define WEIR_VISIT_OF(object, who, what)                                                           \
+    if (!(object))                                                                                 \
+        return weir_fail_null(who, what);                                                          \
+    WEIR_VISIT((object)->dev, who, weir_error_status())
 
 /* Fails with ERR_STATE: the process was forked (weir_threads_lost). */
 weir_status weir_device_fail_forked(const char *who);

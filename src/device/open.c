@@ -113,6 +113,7 @@ void weir_device_close(weir_device *d)
 {
     if (!d || d->closed || weir_threads_lost())
         return;                         /* the threads and copies of a forked process are gone */
+    WEIR_VISIT(d, "weir_device_close", );
     d->closed = true;
     if (d->session_free)
         d->session_free(d->session);
@@ -127,5 +128,6 @@ void weir_device_close(weir_device *d)
     weir_staging_free(d);
     weir_trace_free(d->trace);
     d->trace = NULL;
+    weir_device_leave(&visit);
     weir_ref_drop(d);
 }

@@ -104,6 +104,36 @@ def test_python_goes_on_while_a_graph_runs(device):
     assert after > before
 
 
+def test_a_call_waits_for_a_callback_of_another_thread(device):
+    """With the graph off Python runs inside a call, where another thread may get its turn."""
+    inside, go, seen = threading.Event(), threading.Event(), []
+    x = weir.ones((4,), device=device)
+    dropped = [weir.ones((16,), device=device) for _ in range(100)]
+
+    def other():
+        assert inside.wait(60)
+        dropped.clear()                 # does not wait
+        go.set()
+        seen.append((x + x).numpy())    # does
+
+    def forward(reads, writes):
+        inside.set()
+        assert go.wait(60)
+        for _ in range(100):
+            time.sleep(0)               # offers the interpreter lock
+        assert not seen
+        writes[0][1][:] = memoryview(np.full(4, 7, np.float32)).cast("B")
+
+    live = device.memory().live
+    thread = threading.Thread(target=other)
+    thread.start()
+    owner, (y,) = capi.callback(None, "turn", forward, None, [x.data.handle],
+                                [(capi.WEIR_F32, (4,))])
+    thread.join(60)
+    assert (seen[0] == 2).all() and owner is not None and y is not None
+    assert device.memory().live <= live - 99 * 64
+
+
 def test_dropping_while_a_run_is_on_does_not_wait(device):
     gate = Gate(device)
     dropped = [weir.ones((16,), device=device) for _ in range(500)]

@@ -334,6 +334,7 @@ weir_status weir_checkpoint(weir_checkpoint_fn fn, void *ctx, int nin, weir_tens
                             int nout, weir_tensor **out)
 {
     WEIR_TRY(check("weir_checkpoint", fn != NULL, nin, in, nout, out));
+    WEIR_VISIT(in[0]->dev, "weir_checkpoint", weir_error_status());
     weir_session *const s = weir_session_of(in[0]->dev);
     weir_segment *const seg = s ? weir_mem_zalloc(1, sizeof *seg) : NULL;
     if (!seg)
@@ -424,6 +425,7 @@ weir_status weir_checkpoint_sequential(int n, const weir_checkpoint_fn *fn, void
     for (int i = 0; i < n; i++)
         if (!fn[i])
             return weir_fail(WEIR_ERR_INVALID, "%s: function %d is NULL", who, i);
+    WEIR_VISIT(in->dev, who, weir_error_status());
     weir_session *const s = weir_session_of(in->dev);
     weir_link *const    link = s ? weir_mem_alloc((size_t)n * sizeof *link) : NULL;
     if (!link)

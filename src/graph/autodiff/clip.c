@@ -16,6 +16,7 @@
 typedef struct weir_clip {
     weir_session *s;
     weir_phase    phase;
+    weir_visit    visit;
 } weir_clip;
 
 static weir_status check_pairs(const char *who, const weir_pair *pairs, size_t n,
@@ -45,20 +46,23 @@ static weir_status check(const char *who, const weir_pair *pairs, size_t n, doub
 
 static weir_status enter(weir_clip *c, const char *who, weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, who));
+    WEIR_TRY(weir_device_enter(&c->visit, d, who));
     c->s = weir_session_of(d);
-    if (!c->s)
+    if (!c->s) {
+        weir_device_leave(&c->visit);
         return WEIR_ERR_NOMEM;
+    }
     c->phase = c->s->phase;
     c->s->phase = WEIR_BACKWARD;
     c->s->no_grad++;
     return WEIR_OK;
 }
 
-static weir_status leave(const weir_clip *c, weir_status status)
+static weir_status leave(weir_clip *c, weir_status status)
 {
     c->s->phase = c->phase;
     c->s->no_grad--;
+    weir_device_leave(&c->visit);
     return status != WEIR_OK ? weir_poison(status) : WEIR_OK;
 }
 
@@ -115,7 +119,7 @@ static weir_status clip_value(const weir_pair *pairs, size_t n, double limit, we
 
 weir_status weir_clip_value(const weir_pair *pairs, size_t n, double limit, weir_pair *clipped)
 {
-    weir_clip c;
+    weir_clip c = {0};
 
     WEIR_TRY(check("weir_clip_value", pairs, n, limit, clipped));
     if (n == 0)
@@ -158,7 +162,7 @@ static weir_status clip_norm(const weir_pair *pairs, size_t n, double limit, wei
 weir_status weir_clip_norm(const weir_pair *pairs, size_t n, double limit, weir_pair *clipped,
                            weir_tensor **norm)
 {
-    weir_clip c;
+    weir_clip c = {0};
 
     if (norm)
         *norm = NULL;
@@ -203,7 +207,7 @@ weir_status weir_unscale(const weir_pair *pairs, size_t n, weir_tensor *scale, w
 {
     const char *const who = "weir_unscale";
     char              text[WEIR_DESC_TEXT];
-    weir_clip         c;
+    weir_clip         c = {0};
 
     if (!scale || !finite)
         return weir_poison(weir_fail_null(who, scale ? "finite" : "scale"));
@@ -236,7 +240,7 @@ weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, weir_tensor
                               double growth, double backoff, int64_t interval)
 {
     const char *const who = "weir_scale_adjust";
-    weir_clip         c;
+    weir_clip         c = {0};
 
     if (!scale || !good || !finite)
         return weir_poison(weir_fail_null(who, !scale ? "scale" : good ? "finite" : "good"));

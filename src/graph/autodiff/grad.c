@@ -391,7 +391,7 @@ static weir_status traverse_back(weir_traversal *w)
     return status;
 }
 
-/* Begins a traversal from y[ny]. dy NULL: ones, for a single y. */
+/* Begins a traversal from y[ny], of a device that was entered. dy NULL: ones, for a single y. */
 static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny,
                                    weir_tensor *const *y, weir_tensor *const *dy)
 {
@@ -400,9 +400,7 @@ static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny
             return weir_fail_null(who, w->scalar ? "loss" : "y");
         else if (y[i]->gone)
             return weir_tensor_check_there(who, y[i]);
-    WEIR_TRY(weir_device_check(y[0]->dev, who));
-    for (size_t i = 1; i < ny; i++)
-        if (y[i]->dev != y[0]->dev)
+        else if (y[i]->dev != y[0]->dev)
             return weir_fail(WEIR_ERR_DEVICE, "%s: y 0 and %zu are on different devices", who, i);
     w->who = who;
     w->ny = ny;
@@ -414,7 +412,7 @@ static weir_status traversal_begin(weir_traversal *w, const char *who, size_t ny
 }
 
 /* Moves the answer into the session's pairs; the caller's scope holds the handles. */
-static weir_status give_pairs(weir_traversal *w)
+static weir_status give_pairs(weir_traversal *w, const weir_pair **pairs, size_t *count)
 {
     weir_session *s = w->s;
 
@@ -427,6 +425,8 @@ static weir_status give_pairs(weir_traversal *w)
         WEIR_TRY(weir_scope_hold(s, weir_retain(p.grad)));
         s->pairs.at[s->pairs.n++] = p;
     }
+    *pairs = s->pairs.at;
+    *count = s->pairs.n;
     return WEIR_OK;
 }
 
@@ -437,15 +437,12 @@ static weir_status backward(weir_traversal *w, const char *who, weir_tensor *y, 
         return weir_fail(WEIR_ERR_INVALID, "%s: pairs or count is NULL", who);
     *pairs = NULL;
     *count = 0;
+    WEIR_VISIT_OF(y, who, w->scalar ? "loss" : "y");
     WEIR_TRY(traversal_begin(w, who, 1, &y, &dy));
     weir_status status = traverse_back(w);
     if (status == WEIR_OK)
-        status = give_pairs(w);
+        status = give_pairs(w, pairs, count);
     traversal_free(w);
-    if (status == WEIR_OK) {
-        *pairs = w->s->pairs.at;
-        *count = w->s->pairs.n;
-    }
     return status;
 }
 
@@ -516,6 +513,7 @@ weir_status weir_gradients(weir_tensor *loss, size_t n, weir_tensor *const *wrt,
 {
     weir_traversal w = {.nwrt = n, .wrt = wrt, .scalar = true};
 
+    WEIR_VISIT_OF(loss, "weir_gradients", "loss");
     WEIR_TRY(check_wrt(&w, "weir_gradients", grads));
     WEIR_TRY(traversal_begin(&w, "weir_gradients", 1, &loss, NULL));
     return gradients(&w, grads);
@@ -526,6 +524,7 @@ weir_status weir_gradients_from(weir_tensor *y, weir_tensor *dy, size_t n, weir_
 {
     weir_traversal w = {.nwrt = n, .wrt = wrt};
 
+    WEIR_VISIT_OF(y, "weir_gradients_from", "y");
     WEIR_TRY(check_wrt(&w, "weir_gradients_from", grads));
     WEIR_TRY(traversal_begin(&w, "weir_gradients_from", 1, &y, &dy));
     return gradients(&w, grads);
@@ -552,9 +551,10 @@ weir_status weir_vjp_from(size_t ny, weir_tensor *const *y, weir_tensor *const *
 {
     weir_traversal w = {.nwrt = nx, .wrt = x, .stops = true};
 
-    WEIR_TRY(check_wrt(&w, "weir_vjp_from", dx));
     if (ny == 0 || !y)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp_from: no y is given");
+    WEIR_VISIT_OF(y[0], "weir_vjp_from", "y");
+    WEIR_TRY(check_wrt(&w, "weir_vjp_from", dx));
     WEIR_TRY(traversal_begin(&w, "weir_vjp_from", ny, y, dy));
     WEIR_TRY(check_seeds(&w));
     return gradients(&w, dx);
@@ -568,21 +568,20 @@ weir_status weir_vjp(weir_tensor *y, weir_tensor *dy, size_t *n, weir_tensor **d
 
     if (!dy || !n || !dx)
         return weir_fail_null("weir_vjp", "dy, n or dx");
+    WEIR_VISIT_OF(y, "weir_vjp", "y");
     WEIR_TRY(traversal_begin(&w, "weir_vjp", 1, &y, &dy));
     if (!weir_desc_equal(&y->layout.desc, &dy->layout.desc))
         return weir_fail(WEIR_ERR_SHAPE, "weir_vjp: dy is %s but y is %s",
                          weir_desc_text(&dy->layout.desc, a), weir_desc_text(&y->layout.desc, b));
-    weir_tape *t = y->tape;
+    weir_tape *const t = y->tape;
     if (!t)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by no differentiable call");
     if (t->segment)
         return weir_fail(WEIR_ERR_INVALID, "weir_vjp: y was made by weir_checkpoint, which may "
                          "record several calls: use weir_vjp_from");
     if (*n < (size_t)t->nin)
-        return weir_fail(WEIR_ERR_INVALID,
-                         "weir_vjp: dx has room for %zu gradients, the call has %d "
-                         "inputs",
-                         *n, t->nin);
+        return weir_fail(WEIR_ERR_INVALID, "weir_vjp: dx has room for %zu gradients, the call has "
+                         "%d inputs", *n, t->nin);
     *n = (size_t)t->nin;
     dys[y->out] = dy;
     const weir_phase phase = w.s->phase;

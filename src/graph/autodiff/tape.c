@@ -68,8 +68,7 @@ weir_tensor *weir_hollow(weir_tensor *t)
 {
     if (!t)
         return (void)weir_fail_null("weir_hollow", "t"), NULL;
-    if (weir_device_check(t->dev, "weir_hollow") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(t->dev, "weir_hollow", NULL);
     weir_tensor *h = weir_tensor_make(t->dev, &t->layout, t->offset, NULL);
     if (!h)
         return NULL;

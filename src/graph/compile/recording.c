@@ -13,9 +13,6 @@ static weir_status check_recording(const char *who, const weir_graph *g, weir_gr
 {
     static const char *const why[] = {"being recorded", "paused", "planned already", "broken"};
 
-    if (!g)
-        return weir_fail_null(who, "the graph");
-    WEIR_TRY(weir_device_check(g->dev, who));
     if (g->state != want)
         return weir_fail(WEIR_ERR_STATE, "%s: the graph is %s", who, why[g->state]);
     return WEIR_OK;
@@ -164,8 +161,7 @@ static void close_graphs(weir_session *s)
 
 weir_graph *weir_graph_begin(weir_device *d)
 {
-    if (weir_device_check(d, "weir_graph_begin") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(d, "weir_graph_begin", NULL);
     weir_session *s = weir_session_of(d);
     if (!s)
         return NULL;
@@ -194,6 +190,7 @@ weir_graph *weir_graph_begin(weir_device *d)
 
 weir_status weir_graph_pause(weir_graph *g)
 {
+    WEIR_VISIT_OF(g, "weir_graph_pause", "the graph");
     WEIR_TRY(check_recording("weir_graph_pause", g, WEIR_GRAPH_RECORDING));
     weir_session *s = g->session;
 
@@ -213,6 +210,7 @@ weir_status weir_graph_pause(weir_graph *g)
 
 weir_status weir_graph_resume(weir_graph *g)
 {
+    WEIR_VISIT_OF(g, "weir_graph_resume", "the graph");
     WEIR_TRY(check_recording("weir_graph_resume", g, WEIR_GRAPH_SUSPENDED));
     weir_session *s = g->session;
 
@@ -236,12 +234,10 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
 {
     uint32_t passes;
 
-    if (!g)
-        return weir_fail_null("weir_graph_end", "the graph");
+    WEIR_VISIT_OF(g, "weir_graph_end", "the graph");
     if (g->state != WEIR_GRAPH_RECORDING && g->state != WEIR_GRAPH_SUSPENDED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_end: the graph is not being recorded%s",
                          g->state == WEIR_GRAPH_PLANNED ? ", it has been planned already" : "");
-    WEIR_TRY(weir_device_check(g->dev, "weir_graph_end"));
     weir_status status = check_whole(g);
     if (status == WEIR_OK)
         status = weir_passes_from(options, &passes);
@@ -264,6 +260,9 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
 void weir_graph_free(weir_graph *g)
 {
     if (!g || weir_threads_lost())
+        return;
+    weir_visit visit __attribute__((cleanup(weir_device_leave))) = {NULL};
+    if (!g->dev->closed && weir_device_enter(&visit, g->dev, "weir_graph_free") != WEIR_OK)
         return;
     /* A closed device has no session, and has marked the graph broken. */
     if (!g->dev->closed) {

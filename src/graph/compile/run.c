@@ -84,6 +84,7 @@ static weir_status check_runnable(const weir_graph *g)
 weir_status weir_graph_run(weir_graph *g)
 {
     WEIR_TRY(check_runnable(g));
+    WEIR_VISIT(g->dev, "weir_graph_run", weir_error_status());
     weir_session *const s = g->session;
 
     WEIR_TRY(offload_all(g));
@@ -107,7 +108,7 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     if (!g || !arena_peak)
         return weir_fail_null("weir_graph_measure", "the graph or the place for the number");
     *arena_peak = 0;
-    WEIR_TRY(weir_device_check(g->dev, "weir_graph_measure"));
+    WEIR_VISIT(g->dev, "weir_graph_measure", weir_error_status());
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
     WEIR_TRY(offload_all(g));

@@ -16,8 +16,7 @@ struct weir_step {
 weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx,
                          const weir_step_options *options)
 {
-    if (weir_device_check(d, "weir_step_new") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(d, "weir_step_new", NULL);
     if (!fn)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_step_new: the function is NULL");
     weir_step *s = weir_mem_zalloc(1, sizeof *s);
@@ -52,8 +51,7 @@ weir_tensor *weir_keep(weir_tensor *t)
 {
     if (!t)
         return (void)weir_poison(weir_fail_null("weir_keep", "the tensor")), NULL;
-    if (weir_device_check(t->dev, "weir_keep") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(t->dev, "weir_keep", NULL);
     weir_session *s = weir_session_of(t->dev);
     if (!s)
         return NULL;
@@ -105,9 +103,7 @@ static weir_status record_on(weir_step *s)
 
 weir_status weir_step_run(weir_step *s)
 {
-    if (!s)
-        return weir_fail_null("weir_step_run", "the step");
-    WEIR_TRY(weir_device_check(s->dev, "weir_step_run"));
+    WEIR_VISIT_OF(s, "weir_step_run", "the step");
     if (!s->options.graph)
         return run_off(s);
     if (!s->graph)
@@ -124,6 +120,9 @@ void weir_step_free(weir_step *s)
 {
     if (!s || weir_threads_lost())
         return;
+    weir_visit visit __attribute__((cleanup(weir_device_leave))) = {NULL};
+    if (!s->dev->closed && weir_device_enter(&visit, s->dev, "weir_step_free") != WEIR_OK)
+        return;
     drop_kept(s);
     weir_vec_free(&s->kept);
     weir_graph_free(s->graph);
@@ -135,7 +134,7 @@ void weir_step_free(weir_step *s)
 
 weir_status weir_device_set_buffering(weir_device *d, bool on)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_set_buffering"));
+    WEIR_VISIT(d, "weir_device_set_buffering", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -163,7 +162,7 @@ bool weir_device_buffering(const weir_device *d)
 
 weir_status weir_device_exec(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_exec"));
+    WEIR_VISIT(d, "weir_device_exec", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -178,7 +177,7 @@ weir_status weir_device_exec(weir_device *d)
 
 weir_status weir_device_reset_graph(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_device_reset_graph"));
+    WEIR_VISIT(d, "weir_device_reset_graph", weir_error_status());
     if (d->session)
         weir_graph_free(((weir_session *)d->session)->anonymous);
     return WEIR_OK;

@@ -21,6 +21,7 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
 
     if (weir_format_check(g, "weir_graph_text") != WEIR_OK)
         return NULL;
+    WEIR_VISIT(g->dev, "weir_graph_text", NULL);
     if ((size_t)what >= sizeof writer / sizeof *writer)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_text: unknown text %d (expected a "
                                                 "weir_text)",
@@ -56,6 +57,7 @@ char *weir_graph_stepfile(const weir_graph *g, const char *name, weir_times time
 
     if (weir_format_check(g, "weir_graph_stepfile") != WEIR_OK)
         return NULL;
+    WEIR_VISIT(g->dev, "weir_graph_stepfile", NULL);
     if (times > WEIR_TIMES_MEASURED)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_stepfile: unknown times %d (expected "
                                                 "a weir_times)",

@@ -357,7 +357,7 @@ weir_status weir_device_set_policy(weir_device *d, const char *policy)
 {
     weir_dtr_rule rule = WEIR_DTR;
 
-    WEIR_TRY(weir_device_check(d, "weir_device_set_policy"));
+    WEIR_VISIT(d, "weir_device_set_policy", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;

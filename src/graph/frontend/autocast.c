@@ -7,7 +7,7 @@
 
 weir_status weir_autocast_begin(weir_device *d, weir_dtype half)
 {
-    WEIR_TRY(weir_device_check(d, "weir_autocast_begin"));
+    WEIR_VISIT(d, "weir_autocast_begin", weir_error_status());
     if (half != WEIR_F32 && !weir_is_half(half))
         return weir_fail(WEIR_ERR_DTYPE, "weir_autocast_begin: products are in bf16, f16 or f32, "
                          "not in %s", weir_dtype_name(half));
@@ -20,7 +20,7 @@ weir_status weir_autocast_begin(weir_device *d, weir_dtype half)
 
 weir_status weir_autocast_end(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_autocast_end"));
+    WEIR_VISIT(d, "weir_autocast_end", weir_error_status());
     weir_session *const s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;

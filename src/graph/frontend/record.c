@@ -108,12 +108,12 @@ static weir_status check_mutated(const weir_recording *r, int i)
 
 static weir_status check_inputs(weir_recording *r, weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, r->def->name));
     for (int i = 0; i < r->call.nin; i++) {
+        if (r->in[i]->dev == d)
+            continue;
         WEIR_TRY(weir_device_check(r->in[i]->dev, r->def->name));
-        if (r->in[i]->dev != d)
-            return weir_fail(WEIR_ERR_DEVICE, "%s: inputs 0 and %d are on different devices",
-                             r->def->name, i);
+        return weir_fail(WEIR_ERR_DEVICE, "%s: inputs 0 and %d are on different devices",
+                         r->def->name, i);
     }
     r->s = weir_session_of(d);
     if (!r->s)
@@ -400,6 +400,9 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
     r.call = (weir_call){.op = op, .def = r.def, .nin = nin, .nout = r.def->nout,
                          .in = r.in_layout, .out = r.out_layout, .attr = attr,
                          .attr_bytes = attr_bytes};
+    weir_visit visit __attribute__((cleanup(weir_device_leave))) = {NULL};
+    if (status == WEIR_OK)
+        status = weir_device_enter(&visit, d, r.def->name);
     if (status == WEIR_OK)
         status = hand_over(&r, perform(&r, d, recompute), out);
     return status != WEIR_OK && r.def->nout == 0 ? weir_poison(status) : status;

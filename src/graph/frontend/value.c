@@ -17,8 +17,8 @@
 static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,
                              weir_kind kind)
 {
-    if (weir_device_check(d, "making a tensor") != WEIR_OK ||
-        weir_shape_check(weir_kind_name[kind], desc) != WEIR_OK)
+    WEIR_VISIT(d, "making a tensor", NULL);
+    if (weir_shape_check(weir_kind_name[kind], desc) != WEIR_OK)
         return NULL;
     weir_layout l = {.desc = *desc};
     weir_shape_dense(&l);
@@ -75,9 +75,6 @@ static weir_status number_leaf(const char *who, weir_tensor *t)
 {
     char text[WEIR_DESC_TEXT];
 
-    if (!t)
-        return weir_fail_null(who, "t");
-    WEIR_TRY(weir_device_check(t->dev, who));
     if (t->gone)
         return weir_tensor_check_there(who, t);
     if (!weir_tensor_is_float(t))
@@ -93,6 +90,7 @@ static weir_status number_leaf(const char *who, weir_tensor *t)
 
 weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on)
 {
+    WEIR_VISIT_OF(t, "weir_tensor_set_needs_grad", "t");
     WEIR_TRY(number_leaf("weir_tensor_set_needs_grad", t));
     t->needs_grad = on;
     return WEIR_OK;
@@ -100,6 +98,7 @@ weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on)
 
 weir_status weir_tensor_set_trainable(weir_tensor *t, bool on)
 {
+    WEIR_VISIT_OF(t, "weir_tensor_set_trainable", "t");
     WEIR_TRY(number_leaf("weir_tensor_set_trainable", t));
     t->trainable = on;
     t->needs_grad |= on;
@@ -206,6 +205,7 @@ static weir_status write_there(weir_tensor *t, const void *data, size_t bytes)
 weir_status weir_write(weir_tensor *t, const void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_write", t, data, bytes));
+    WEIR_VISIT(t->dev, "weir_write", weir_error_status());
     WEIR_TRY(check_writable("weir_write", t));
     weir_block *const b = t->block;
     WEIR_TRY(weir_evict_overwrite(b));
@@ -231,6 +231,7 @@ static weir_status read_there(const weir_tensor *t, void *data, size_t bytes)
 weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
 {
     WEIR_TRY(check_size("weir_read", t, data, bytes));
+    WEIR_VISIT(t->dev, "weir_read", weir_error_status());
     WEIR_TRY(weir_tensor_check_there("weir_read", t));
     weir_block *b = t->block;
     if (b->owner)
@@ -262,9 +263,7 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
 static weir_status generate(const char *who, weir_tensor *t, weir_op op, const void *attr,
                             size_t bytes)
 {
-    if (!t)
-        return weir_fail_null(who, "the tensor");
-    WEIR_TRY(weir_device_check(t->dev, who));
+    WEIR_VISIT_OF(t, who, "the tensor");
     WEIR_TRY(check_writable(who, t));
     weir_block *b = t->block;
     if (!owns_block(t))
@@ -315,9 +314,7 @@ weir_status weir_tensor_make_state(weir_tensor *t)
 {
     char text[WEIR_DESC_TEXT];
 
-    if (!t)
-        return weir_fail_null("weir_tensor_make_state", "t");
-    WEIR_TRY(weir_device_check(t->dev, "weir_tensor_make_state"));
+    WEIR_VISIT_OF(t, "weir_tensor_make_state", "t");
     WEIR_TRY(weir_tensor_check_there("weir_tensor_make_state", t));
     weir_block       *b = t->block;
     const char *const why =
@@ -358,7 +355,7 @@ weir_status weir_tensor_memory(weir_tensor *t, void **data, int64_t stride[WEIR_
     if (!t || !data || !stride)
         return weir_fail_null("weir_tensor_memory", !t ? "t" : !data ? "data" : "stride");
     *data = NULL;
-    WEIR_TRY(weir_device_check(t->dev, "weir_tensor_memory"));
+    WEIR_VISIT(t->dev, "weir_tensor_memory", weir_error_status());
     WEIR_TRY(weir_tensor_check_there("weir_tensor_memory", t));
     if (!t->dev->ops->host)
         return weir_fail(WEIR_ERR_DEVICE, "weir_tensor_memory: the host cannot reach memory of "

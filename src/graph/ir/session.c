@@ -105,7 +105,7 @@ void weir_scope_unwind(weir_session *s, uint32_t depth)
 
 weir_status weir_scope_begin(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_scope_begin"));
+    WEIR_VISIT(d, "weir_scope_begin", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s || !weir_vec_push(&s->mark, s->held.n))
         return WEIR_ERR_NOMEM;
@@ -114,7 +114,7 @@ weir_status weir_scope_begin(weir_device *d)
 
 weir_status weir_scope_end(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_scope_end"));
+    WEIR_VISIT(d, "weir_scope_end", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -128,7 +128,7 @@ weir_status weir_scope_end(weir_device *d)
 
 weir_status weir_scope_clear(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_scope_clear"));
+    WEIR_VISIT(d, "weir_scope_clear", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -142,8 +142,7 @@ weir_tensor *weir_escape(weir_tensor *t)
 {
     if (!t)
         return NULL;
-    if (weir_device_check(t->dev, "weir_escape") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(t->dev, "weir_escape", NULL);
     weir_session *s = weir_session_of(t->dev);
     if (!s || s->mark.n == 0)
         return t;
@@ -160,7 +159,7 @@ weir_tensor *weir_escape(weir_tensor *t)
 
 weir_status weir_no_grad_begin(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_no_grad_begin"));
+    WEIR_VISIT(d, "weir_no_grad_begin", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -170,7 +169,7 @@ weir_status weir_no_grad_begin(weir_device *d)
 
 weir_status weir_region_begin(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_region_begin"));
+    WEIR_VISIT(d, "weir_region_begin", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -184,7 +183,7 @@ weir_status weir_region_begin(weir_device *d)
 
 weir_status weir_region_end(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_region_end"));
+    WEIR_VISIT(d, "weir_region_end", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
@@ -197,7 +196,7 @@ weir_status weir_region_end(weir_device *d)
 
 weir_status weir_no_grad_end(weir_device *d)
 {
-    WEIR_TRY(weir_device_check(d, "weir_no_grad_end"));
+    WEIR_VISIT(d, "weir_no_grad_end", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;

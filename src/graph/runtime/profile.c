@@ -8,8 +8,7 @@
 
 void weir_device_set_verbosity(weir_device *d, int level)
 {
-    if (weir_device_check(d, "weir_device_set_verbosity") != WEIR_OK)
-        return;
+    WEIR_VISIT(d, "weir_device_set_verbosity", );
     weir_session *s = weir_session_of(d);
     if (s)
         s->verbosity = level < 0 ? 0 : level;
@@ -17,8 +16,7 @@ void weir_device_set_verbosity(weir_device *d, int level)
 
 void weir_device_set_skip(weir_device *d, int runs)
 {
-    if (weir_device_check(d, "weir_device_set_skip") != WEIR_OK)
-        return;
+    WEIR_VISIT(d, "weir_device_set_skip", );
     weir_session *s = weir_session_of(d);
     if (s)
         s->skip = runs < 0 ? 0 : runs;
@@ -130,8 +128,7 @@ char *weir_device_profile_text(weir_device *d)
 {
     weir_string s = {0};
 
-    if (weir_device_check(d, "weir_device_profile_text") != WEIR_OK)
-        return NULL;
+    WEIR_VISIT(d, "weir_device_profile_text", NULL);
     const weir_session *session = weir_session_of(d);
     if (!session)
         return NULL;

@@ -160,7 +160,7 @@ CASE(closed_device_with_graphs)
     float v[2];
     CHECK_STATUS(weir_graph_run(planned), WEIR_ERR_DEVICE);
     CHECK_STATUS(weir_read(y, v, sizeof v), WEIR_ERR_DEVICE);
-    CHECK_STATUS(weir_graph_end(open, NULL), WEIR_ERR_STATE);
+    CHECK_STATUS(weir_graph_end(open, NULL), WEIR_ERR_DEVICE);
     CHECK_STATUS(weir_graph_run(open), WEIR_ERR_DEVICE);
     weir_graph_free(planned);
     weir_graph_free(open);

@@ -263,7 +263,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
 {
     size_t bytes;
 
-    WEIR_TRY(weir_device_check(d, "weir_device_set_budget"));
+    WEIR_VISIT(d, "weir_device_set_budget", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
