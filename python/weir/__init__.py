@@ -27,9 +27,10 @@ _NAMES = {
     "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
                "ones_like", "rand", "randn", "zeros", "zeros_like"),
-    "files": ("load_npz", "load_safetensors", "save_npz", "save_safetensors"),
+    "files": ("load_npz", "load_safetensors", "safetensors_metadata", "save_npz",
+              "save_safetensors"),
     "graph": ("Graph",),
-    "torch_names": ("load_torch_state_dict",),
+    "torch_names": ("load_torch_state_dict", "to_torch_state_dict"),
     "settings": ("autocast", "cpu", "no_grad", "progress", "set_seed", "show_config"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

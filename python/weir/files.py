@@ -1,19 +1,20 @@
 """files - tensors by name in files: safetensors and .npz, read strictly, never pickled.
 
 A file is written beside its place and renamed when it is whole. safetensors: 8 bytes of header
-size, a JSON header, the elements without holes (github.com/huggingface/safetensors); whatever does
-not fit to the byte is a FileError.
+size, a JSON header, the elements without holes (github.com/huggingface/safetensors); anything in a
+file that does not fit to the byte is a FileError.
 """
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
 import os
-import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import BinaryIO, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from . import core
 from . import interop
 from .errors import DtypeError, FileError
 from .interop import Data
+from .replace import replaced
 from .tensor import Tensor
-from .typing import Path, Shape
+from .typing import Array, Path, Shape
 
-Entry: TypeAlias = tuple[str, Shape, int, int]          # type, shape, begin, end
+_Place: TypeAlias = tuple[str, Shape, int, int]         # type, shape, begin, end
 
 HEADER_LIMIT = 100_000_000      # the format's own
 # safetensors' names of the types that the core may have, and bytes of those it has not.
@@ -34,26 +36,6 @@ _TYPES = {"F32": core.kFloat32, "F64": core.kDouble, "F16": core.kFloat16, "BF16
 _NAMES = {number: name for name, number in _TYPES.items()}
 _OTHER = {"I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "U32": 4, "U64": 8, "C64": 8}
 _SIZES = {"F32": 4, "F64": 8, "F16": 2, "BF16": 2, "I32": 4, "I64": 8, "U8": 1, "BOOL": 1, **_OTHER}
-
-
-@contextlib.contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that replaces the path unless an exception is raised."""
-    path = os.fspath(path)
-    handle, work = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".weir-")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            yield f
-            f.flush()
-            os.fsync(f.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(work, 0o666 & ~mask)
-        os.replace(work, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(work)
-        raise
 
 
 def _tensors(tensors: Mapping[str, Data]) -> Iterator[tuple[str, Tensor]]:
@@ -66,7 +48,18 @@ def _tensors(tensors: Mapping[str, Data]) -> Iterator[tuple[str, Tensor]]:
 
 # ---- safetensors ----
 
-def _bytes_of(tensor: Tensor) -> bytearray:
+def kind_of(tensor: Tensor) -> str:
+    """safetensors' name of a Tensor's element type: "F32"."""
+    return _NAMES[tensor.dtype]
+
+
+def dtype_of_kind(kind: str) -> int:
+    """SINGA's number of the element type that safetensors calls `kind`."""
+    return _TYPES[kind]
+
+
+def tensor_bytes(tensor: Tensor) -> bytearray:
+    """The bytes of a Tensor's elements, as a file has them."""
     raw = tensor.data
     data = bytearray(raw.Size() * capi.weir_dtype_size(core.core_dtype(raw.data_type())))
     if data:
@@ -74,31 +67,55 @@ def _bytes_of(tensor: Tensor) -> bytearray:
     return data
 
 
-def save_safetensors(path: Path, tensors: Mapping[str, Data],
-                     metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a dict of tensors (or arrays); metadata: a dict of strings."""
-    items = sorted(_tensors(tensors), key=lambda item: (-_SIZES[_NAMES[item[1].dtype]], item[0]))
+class Entry(NamedTuple):
+    """A tensor on its way into a file: its bytes are asked for when it is their turn."""
+
+    name: str
+    kind: str                       # safetensors' name of the element type
+    shape: Shape
+    make: Callable[[], bytes | bytearray]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the elements."""
+        return math.prod(self.shape) * _SIZES[self.kind]
+
+
+def write_safetensors(path: Path, entries: Iterable[Entry],
+                      metadata: Mapping[str, str] | None = None,
+                      keep_previous: bool = False) -> None:
+    """Writes entries, those of the longest elements first, then by name, as the C library does."""
+    items = sorted(entries, key=lambda entry: (-_SIZES[entry.kind], entry.name))
     header: dict[str, object] = {}
     at = 0
     if metadata:
         if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
             raise TypeError("metadata: names and values must be strings")
         header["__metadata__"] = dict(metadata)
-    for name, t in items:
-        if name == "__metadata__":
-            raise ValueError("no tensor may be called __metadata__")
-        kind = _NAMES[t.dtype]
-        end = at + t.data.Size() * _SIZES[kind]
-        header[name] = {"dtype": kind, "shape": list(t.shape), "data_offsets": [at, end]}
+    for entry in items:
+        if entry.name == "__metadata__" or entry.name in header:
+            raise ValueError("no tensor may be called __metadata__" if entry.name == "__metadata__"
+                             else f"two tensors are called {entry.name!r}")
+        end = at + entry.size
+        header[entry.name] = {"dtype": entry.kind, "shape": list(entry.shape),
+                              "data_offsets": [at, end]}
         at = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > HEADER_LIMIT:
-        raise FileError(f"{path}: a header of {len(text)} bytes, at most {HEADER_LIMIT}")
-    with _written(path) as f:
+        raise FileError(f"{os.fspath(path)}: a header of {len(text)} bytes, at most "
+                        f"{HEADER_LIMIT}")
+    with replaced(path, keep_previous) as f:
         f.write(len(text).to_bytes(8, "little") + text)
-        for _, t in items:
-            f.write(_bytes_of(t))
+        for entry in items:
+            f.write(entry.make())
+
+
+def save_safetensors(path: Path, tensors: Mapping[str, Data],
+                     metadata: Mapping[str, str] | None = None) -> None:
+    """Writes a dict of tensors (or arrays); metadata: a dict of strings."""
+    write_safetensors(path, [Entry(name, kind_of(t), tuple(t.shape), partial(tensor_bytes, t))
+                             for name, t in _tensors(tensors)], metadata)
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -134,7 +151,7 @@ def _whole(values: object) -> bool:
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
 
 
-def _entry(path: str, name: str, entry: object) -> Entry:
+def _entry(path: str, name: str, entry: object) -> _Place:
     """(dtype, shape, begin, end), sizes and types checked."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise FileError(f"{path}: '{name}' must have exactly dtype, shape and data_offsets")
@@ -153,7 +170,7 @@ def _entry(path: str, name: str, entry: object) -> Entry:
     return kind, tuple(shape), offsets[0], offsets[1]
 
 
-def _entries(path: str, view: memoryview) -> tuple[dict[str, Entry], dict[str, str], int]:
+def _entries(path: str, view: memoryview) -> tuple[dict[str, _Place], dict[str, str], int]:
     """({name: entry}, metadata, where the elements begin); nothing overlaps, nothing is left."""
     header, start = _header(path, view)
     metadata = header.pop("__metadata__", {})
@@ -171,24 +188,45 @@ def _entries(path: str, view: memoryview) -> tuple[dict[str, Entry], dict[str, s
     return entries, metadata, start
 
 
-def _load(path: str, view: memoryview, names: Iterable[str] | None,
-          device: core.Device | None) -> dict[str, Tensor]:
-    entries, _, start = _entries(path, view)
-    tensors = {}
-    for name in entries if names is None else names:
-        if name not in entries:
-            raise KeyError(f"{path} has no tensor '{name}'")
-        kind, shape, begin, end = entries[name]
+class Archive(Mapping[str, Array]):
+    """The tensors of an open safetensors file as arrays; bfloat16 as float32, which it fits in.
+
+    Arrays are views of the file, valid while it is open.
+    """
+
+    def __init__(self, path: str, view: memoryview) -> None:
+        self.path = path
+        self._view = view
+        self._entries, self.metadata, self._start = _entries(path, view)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def kind(self, name: str) -> str:
+        """safetensors' name of the element type of a tensor: "F32"."""
+        return self._entries[name][0]
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a tensor."""
+        return self._entries[name][1]
+
+    def bytes(self, name: str) -> memoryview:
+        """The elements of a tensor as the file has them: little-endian."""
+        _, _, begin, end = self._entries[name]
+        return self._view[self._start + begin:self._start + end]
+
+    def __getitem__(self, name: str) -> Array:
+        kind, shape = self.kind(name), self.shape(name)
         if kind not in _TYPES:
-            raise DtypeError(f"{path}: '{name}' has elements of type {kind}, which are not "
+            raise DtypeError(f"{self.path}: '{name}' has elements of type {kind}, which are not "
                              "supported")
-        t = interop.empty(shape, _TYPES[kind], device)
-        handle = t.data.value.writable()
-        if end > begin:
-            with view[start + begin:start + end] as part:
-                capi.write(handle, part)
-        tensors[name] = t
-    return tensors
+        if kind == "BF16":
+            halves = np.frombuffer(self.bytes(name), np.uint16).astype(np.uint32)
+            return (halves << 16).view(np.float32).reshape(shape)
+        return np.frombuffer(self.bytes(name), core.numpy_dtype(_TYPES[kind])).reshape(shape)
 
 
 @contextlib.contextmanager
@@ -198,21 +236,48 @@ def _mapped(path: Path) -> Iterator[memoryview]:
         if os.fstat(f.fileno()).st_size == 0:
             yield memoryview(b"")
             return
-        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+        data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        view = memoryview(data)
+        try:
             yield view
+        finally:
+            with contextlib.suppress(BufferError):      # arrays that still live close it later
+                view.release()
+                data.close()
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Archive]:
+    """A safetensors file for reading, checked."""
+    with _mapped(path) as view:
+        yield Archive(os.fspath(path), view)
 
 
 def load_safetensors(path: Path, names: Iterable[str] | None = None,
                      device: core.Device | None = None) -> dict[str, Tensor]:
     """{name: Tensor} of a file; names: of these alone."""
-    with _mapped(path) as view:
-        return _load(os.fspath(path), view, names, device)
+    tensors = {}
+    with opened(path) as archive:
+        for name in archive if names is None else names:
+            if name not in archive:
+                raise KeyError(f"{archive.path} has no tensor '{name}'")
+            kind = archive.kind(name)
+            if kind not in _TYPES:
+                raise DtypeError(f"{archive.path}: '{name}' has elements of type {kind}, which are "
+                                 "not supported")
+            t = interop.empty(archive.shape(name), _TYPES[kind], device)
+            handle = t.data.value.writable()
+            with archive.bytes(name) as part:
+                if part:
+                    capi.write(handle, part)
+            tensors[name] = t
+    return tensors
 
 
 def safetensors_metadata(path: Path) -> dict[str, str]:
     """The strings that a file says of itself."""
-    with _mapped(path) as view:
-        return _entries(os.fspath(path), view)[1]
+    with opened(path) as archive:
+        return archive.metadata
 
 
 # ---- npz ----
@@ -220,7 +285,7 @@ def safetensors_metadata(path: Path) -> dict[str, str]:
 def save_npz(path: Path, tensors: Mapping[str, Data], compress: bool = False) -> None:
     """Writes a dict of tensors (or arrays) that numpy.load reads; bfloat16 becomes float32."""
     arrays = {name: t.data.to_numpy() for name, t in _tensors(tensors)}
-    with _written(path) as f, zipfile.ZipFile(
+    with replaced(path) as f, zipfile.ZipFile(
             f, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

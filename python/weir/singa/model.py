@@ -4,21 +4,26 @@ With graph mode on each model has graphs of its own, one for each signature of t
 arguments (weir.capture), so several models share a device; in SINGA the last one recorded replaces
 all others.
 """
+from __future__ import annotations
+
 import contextlib
 import inspect
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 
 from weir import core
 from weir import errors
+from weir import runs
 from weir.graph import check_plan
+from weir.replace import replaced
 from weir.settings import autocast
+from weir.typing import Path
 from .asserted import ArgumentError, ExistsError
 from . import autograd
 from .capture import MAX_GRAPHS, captured
@@ -228,13 +233,61 @@ class Model(Layer, metaclass=ModelMeta):
 
     # -- files --
 
+    def save(self, path: Path, keep_previous: bool = False,
+             names: Mapping[str, str] | None = None) -> None:
+        """Writes the parameters and states to a safetensors file that weir_model_load reads in C.
+
+        Names and layouts are PyTorch's, as C has them: "fc1.weight" is (out, in). names: {path of a
+        layer here: its path in the file}, where they differ. An old file is replaced, at no moment
+        is there half of one; keep_previous: it stays as PATH.bak. See save_run for training.
+        """
+        runs.save_model(self, path, keep_previous, names)
+
+    def load(self, path: Path, strict: bool = True,
+             names: Mapping[str, str] | None = None) -> runs.Misfit:
+        """Reads parameters and states from a file of save, of save_run (of which it takes the model
+        alone), of weir_model_save in C, or of another program.
+
+        All must fit: missing, unexpected and different tensors are one FileError, and nothing has
+        changed. With strict=False takes what fits and returns what does not. The model was called
+        or compiled before, which makes its parameters.
+        """
+        return runs.load_model(self, path, strict, names)
+
+    def save_run(self, path: Path, step: int | None = None,
+                 tensors: Mapping[str, Tensor] | None = None, keep_previous: bool = False,
+                 names: Mapping[str, str] | None = None) -> None:
+        """Writes all that the training needs to go on with equal bits: the model, the states of
+        self.optimizer, its rate, step counter and loss scaler, the position of the device's random
+        stream, and `tensors`, the script's own, by name.
+
+        step: the number that load_run returns; default: the optimiser's steps so far. Call it
+        between two steps. weir_run_load reads the file in C.
+        """
+        runs.save_run(self, path, getattr(self, "optimizer", None), step, tensors, keep_previous,
+                      names)
+
+    def load_run(self, path: Path, tensors: Mapping[str, Tensor] | None = None,
+                 names: Mapping[str, str] | None = None) -> int:
+        """Reads what save_run, or weir_run_save in C, wrote; returns the number of the step.
+
+        The model has the same layers and the same kind of optimiser; all must fit, or nothing
+        changes. Graphs that were recorded before go on with what was read. Steps that follow have
+        the bits of a run that was never interrupted.
+        """
+        return runs.load_run(self, path, getattr(self, "optimizer", None), tensors, names)
+
     def save_states(self, fpath, aux_states=None):
         """States, and Tensors or arrays by name beside them, in a zip file: tensor_dict.npz and
-        states_attr.json. It appears whole or not at all."""
+        states_attr.json. It appears whole or not at all.
+
+        aux_states may have tables of tensors, as opt.get_states() gives them: "moments" of them
+        becomes "moments/fc1.W", which opt.set_states takes back. save_run does both in one call.
+        """
         if os.path.exists(fpath):
             raise ExistsError(f"save_states: {fpath} exists already")
         states = self.get_states()
-        aux_states = aux_states or {}
+        aux_states = flat_states(aux_states or {})
         both = sorted(set(states) & set(aux_states))
         if both:
             raise ValueError(f"save_states: {both[0]!r} names a state of the model too")
@@ -266,19 +319,23 @@ class Model(Layer, metaclass=ModelMeta):
                 for name, array in arrays.items() if name not in states}
 
 
+def flat_states(states):
+    """{name: value} of states some of which are tables of more: {table/name: value}."""
+    flat = {}
+    for name, value in states.items():
+        if isinstance(value, Mapping):
+            flat.update((f"{name}/{key}", inner) for key, inner in value.items())
+        else:
+            flat[name] = value
+    return flat
+
+
 def write_zip(path, arrays, attributes):
     """The zip file of save_states: written beside its place, then moved there."""
-    folder = os.path.dirname(os.path.abspath(path))
-    number, part = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path))
-    try:
-        with os.fdopen(number, "wb") as file, zipfile.ZipFile(file, "w") as whole:
-            with whole.open("tensor_dict.npz", "w", force_zip64=True) as inner:
-                write_npz(inner, arrays)
-            whole.writestr("states_attr.json", json.dumps(attributes))
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
+    with replaced(path) as file, zipfile.ZipFile(file, "w") as whole:
+        with whole.open("tensor_dict.npz", "w", force_zip64=True) as inner:
+            write_npz(inner, arrays)
+        whole.writestr("states_attr.json", json.dumps(attributes))
 
 
 def write_npz(file, arrays):

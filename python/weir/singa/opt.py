@@ -317,6 +317,22 @@ class Optimizer:
             found = getattr(self, table)[key] = _zeros(param.shape, param.device, param.dtype)
         return found.data.value.state()
 
+    def state_of(self, table, param, make=False):
+        """The state Tensor of a parameter in a table, zero if `make` makes it; None if no update
+        has made it yet."""
+        key = self._key(param.name, param)
+        if make:
+            self._state(table, key, param)
+        return getattr(self, table).get(key)
+
+    def resume(self, steps, rate):
+        """Continues after this number of steps. A constant rate becomes `rate`; a schedule follows
+        from the steps."""
+        self.step_counter.data.SetFloatValue(steps)
+        if isinstance(self._lr, Constant):
+            self._lr = Constant(rate)
+        self._renew(everything=True)
+
     def get_states(self):
         """{"step_counter": number, table: {name: Tensor}}: the Tensors are the optimiser's own."""
         states = {"step_counter": float(self.step_counter.data.to_numpy()[0])}
@@ -325,11 +341,16 @@ class Optimizer:
         return states
 
     def set_states(self, states):
-        """Takes over what get_states gave; Tensors or arrays are copied."""
+        """Takes over what get_states gave; Tensors or arrays are copied. Tables may be flat, as
+        Model.load_states returns them: {"moments/fc1.W": Tensor}."""
         if "step_counter" in states:
-            self.step_counter.data.SetFloatValue(float(states["step_counter"]))
+            count = states["step_counter"]
+            self.step_counter.data.SetFloatValue(
+                count.item() if isinstance(count, Tensor) else float(count))
         for table in self.tables:
-            for key, source in states.get(table, {}).items():
+            flat = {name.removeprefix(table + "/"): value for name, value in states.items()
+                    if name.startswith(table + "/")}
+            for key, source in {**states.get(table, {}), **flat}.items():
                 array = source.data.to_numpy() if isinstance(source, Tensor) else source
                 mine = getattr(self, table)
                 if key not in mine or mine[key].shape != tuple(array.shape):
