@@ -68,11 +68,11 @@ weir_sources(ops src/graph/ops activation attention basic callback compare conv 
     pool2d quantize rearrange recurrent reduce slice softmax spill update)
 
 weir_sources(model src/model layer layer_tree model normal optim optim_states recurrent scaler
-    sequential)
+    sequential summary summary_text writer)
 weir_sources(model src/model/data csv data file image)
 weir_sources(model src/model/file header header_write items json load replace save)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump help info interpose json main
-    manual near options option_table place plan process
+    manual near options option_table place plan process summary
     worker)

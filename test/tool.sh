@@ -87,6 +87,11 @@ json version_json version --json -
 json info_json info --device sim:v100 --threads 2 --json -
 says info_json '"threads": 2,'
 json bench_json bench graph --model tiny --steps 2 --rounds 1 --json -
+good summary summary --model resnet18 --batch 1 --levels 2
+says summary '^total  *11,689,512  *46,758,048  *3,645,468,008  *1,814,073,344$'
+says summary '^  layer1.0  basic_block  f32.1,64,56,56.  *73,984 '
+json summary_json summary --model cnn --json -
+says summary_json '"total":."parameters":29162,'
 json dump_json dump --model cnn --budget 75% --json -
 says dump_json '"budget_bytes": [1-9]'
 json place_json place test/data/tiles_a.csv --nodes 1000 --json -
@@ -194,6 +199,7 @@ says tree 'bits identical: yes'
 good deep bench graph --model resnet --depth 8 --batch 2 --steps 1 --rounds 1 --threads 1
 says deep 'bits identical: yes'
 bad 2 "--length is for networks over text; 'mlp'" dump --model mlp --length 4
+bad 2 "--depth is for resnet; 'cnn'" summary --model cnn --depth 20
 bad 2 "--depth is for resnet; 'resnet18'" dump --model resnet18 --depth 20
 bad 1 'unknown depth 9 (expected 6 k + 2' dump --model resnet --depth 9
 bad 1 'image size is 48' dump --model vgg16 --image 48

@@ -134,6 +134,20 @@ typedef struct weir_graph_stats {
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */
 WEIR_API weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s);
 
+/* Costs of recorded operations, once each. */
+typedef struct weir_graph_cost {
+    size_t operations;          /* their number */
+    double flops;               /* floating-point operations, by the operations' cost formulas */
+    double multiply_adds;       /* multiplications with an addition in convolutions, matrix
+                                 * products, attention and LSTM, without biases: the MACs of the
+                                 * literature */
+    double bytes;               /* read and written, every operand once */
+} weir_graph_cost;
+
+/* Fills c with the costs of what has been recorded so far, at any time: before weir_graph_end as
+ * the program called it, after it as the passes left it. */
+WEIR_API weir_status weir_graph_cost_of(const weir_graph *g, weir_graph_cost *c);
+
 /* Runs the step once over an arena full of canaries and reports the highest arena byte that changed
  * (rounded up to the alignment): the measured step peak, in bytes. It equals arena_bytes; anything
  * else is a bug. It is a real run: parameters are updated. Fails as weir_graph_run. */

@@ -83,6 +83,39 @@ WEIR_API weir_layer *weir_layer_parent(const weir_layer *l);
  * weir_tensor_set_trainable and weir_tensor_set_needs_grad. */
 WEIR_API weir_status weir_layer_set_trainable(weir_layer *l, bool on);
 
+/* ---- a summary ---- */
+
+/* How a summary is written; {0} is the default. */
+typedef struct weir_summary_options {
+    int  depth;             /* levels of layers that are shown, 1 and more; 0: all. Deeper ones
+                             * count for the layer that they are in */
+    bool json;              /* JSON, not a table */
+} weir_summary_options;
+
+/* A layer of a summary. Operations count for the innermost layer that calls them, parameters for
+ * the layer that has them, so every column adds up to its total. */
+typedef struct weir_summary_row {
+    int         depth;                  /* 0: outermost; at most one more than the row before */
+    const char *name, *kind;            /* borrowed */
+    weir_desc   output;                 /* shape and dtype of the result */
+    bool        applied, shared;        /* there is a result; it came before: counted there */
+    size_t      params, trainable;      /* elements of parameters; of those, not frozen */
+    size_t      param_bytes;            /* of the parameters */
+    size_t      states, state_bytes;    /* elements and bytes */
+    double      flops, multiply_adds;   /* as in weir_graph_cost */
+} weir_summary_row;
+
+/* A table of the layers that l's function of an input of shape and dtype x goes through: name,
+ * kind, output, parameters, bytes, flops and multiplications with an addition (MACs), in
+ * evaluation. Nothing is computed: the function is recorded in a graph of its own and forgotten
+ * (ERR_STATE while another is being recorded). You own the text (weir_text_free); NULL after a
+ * mistake. options NULL: all defaults. */
+WEIR_API char *weir_layer_summary(weir_layer *l, weir_desc x, const weir_summary_options *options);
+
+/* The same text of n rows, for layers that another program has. */
+WEIR_API char *weir_summary_text(size_t n, const weir_summary_row *rows, weir_desc x,
+                                 const weir_summary_options *options);
+
 /* ---- layers in a row ---- */
 
 /* layers[n - 1](... layers[0](x)), x as layers[0] takes it. The layers become its parts: one

@@ -1,6 +1,7 @@
 /* op.c - names of ops; failure messages and costs of calls. */
 #include "core/op.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -69,6 +70,15 @@ double weir_call_flops(const weir_call *c)
     if (c->def && c->def->flops)
         return c->def->flops(c);
     return c->nout > 0 ? (double)weir_shape_count(&c->out[0].desc) : 0;
+}
+
+double weir_call_multiply_adds(const weir_call *c)
+{
+    const double out = c->nout > 0 ? (double)weir_shape_count(&c->out[0].desc) : 0;
+
+    return c->def && c->def->flags & WEIR_PRODUCT && out > 0
+               ? floor(weir_call_flops(c) / (2 * out)) * out
+               : 0;
 }
 
 /* The speed of two server cores, and the least time of any call. */

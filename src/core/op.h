@@ -45,7 +45,8 @@ enum {
     WEIR_VIEW = 1 << 4,         /* infer may return a view of input 0: then nothing runs */
     WEIR_UPDATE = 1 << 5,       /* writes its mutated inputs: is not reordered, runs once */
     WEIR_CALLER = 1 << 6,       /* runs the user's code: such calls keep their order */
-    WEIR_PROMOTE_FLOAT = 1 << 7 /* integers among the promoted inputs become f32 */
+    WEIR_PROMOTE_FLOAT = 1 << 7, /* integers among the promoted inputs become f32 */
+    WEIR_PRODUCT = 1 << 8       /* nearly all of its flops are multiplications with an addition */
 };
 
 struct weir_grad;       /* argument of a gradient function: graph/ops/op.h */
@@ -81,6 +82,9 @@ weir_status weir_call_fail(weir_status s, const weir_call *c, const char *format
 double weir_call_bytes(const weir_call *c);
 /* Floating-point operations of a call by its definition; else one per element of output 0. */
 double weir_call_flops(const weir_call *c);
+/* Multiplications with an addition, if it is a product: whole ones per element of output 0, which
+ * leaves out a bias. Else 0. */
+double weir_call_multiply_adds(const weir_call *c);
 /* Estimated seconds of a call where times are not measured; the same on every machine. */
 double weir_call_estimate(const weir_call *c);
 

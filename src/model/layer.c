@@ -3,6 +3,7 @@
  * Initial values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
  * convolutions; uniform in +-1/sqrt(fan in) for linear layers; biases 0, batch-norm scales 1. */
 #include "model/model.h"
+#include "model/summary.h"
 
 #include <math.h>
 
@@ -14,16 +15,10 @@ static weir_tensor *apply(const weir_layer *l, weir_tensor *x)
 }
 
 /* The outermost layer opens the scope of mixed precision, and returns f32. */
-weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
+static weir_tensor *apply_outermost(const weir_layer *l, weir_tensor *x)
 {
-    if (!l || !x)
-        return (void)weir_fail_null("apply", l ? "x" : "layer"), NULL;
-    if (l->incomplete) {
-        weir_fail(WEIR_ERR_STATE, "apply: a part of the layer '%s' could not be made: check what "
-                  "weir_layer_add, weir_layer_add_param and weir_layer_add_state return", l->name);
-        return NULL;
-    }
     weir_device *const d = weir_tensor_device(x);
+
     if (l->model->precision == WEIR_F32 || weir_autocast_type(d) != WEIR_F32)
         return apply(l, x);
     if (weir_autocast_begin(d, l->model->precision) != WEIR_OK)
@@ -33,6 +28,24 @@ weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
         return NULL;
     const weir_dtype type = weir_tensor_desc(y).dtype;
     return type == WEIR_F16 || type == WEIR_BF16 ? weir_cast(y, WEIR_F32) : y;
+}
+
+weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
+{
+    if (!l || !x)
+        return (void)weir_fail_null("apply", l ? "x" : "layer"), NULL;
+    if (l->incomplete) {
+        weir_fail(WEIR_ERR_STATE, "apply: a part of the layer '%s' could not be made: check what "
+                  "weir_layer_add, weir_layer_add_param and weir_layer_add_state return", l->name);
+        return NULL;
+    }
+    struct weir_summary *const s = l->model->summary;
+    if (!s)
+        return apply_outermost(l, x);
+    const size_t       row = weir_summary_enter(s, l);
+    weir_tensor *const y = apply_outermost(l, x);
+    weir_summary_leave(s, row, y);
+    return y;
 }
 
 bool weir_unit_begin(const weir_tensor *x)

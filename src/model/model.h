@@ -35,12 +35,15 @@ typedef struct weir_owned {
     weir_list tensors, layers;  /* of the same length; a layer may be NULL: the model itself */
 } weir_owned;
 
+struct weir_summary;
+
 struct weir_model {
     weir_device *dev;           /* borrowed */
     bool         training;
     weir_dtype   precision;     /* of products: a half type; f32: no autocast scope is opened */
     weir_list    layers;
     weir_owned   params, states;
+    struct weir_summary *summary;       /* while one is made: weir_apply notes layers in it */
 };
 
 /* Sizes of the model's lists when a constructor began. */

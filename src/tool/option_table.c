@@ -7,32 +7,33 @@
 enum {
     GRAPH = TOOL_BIT_GRAPH,
     TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP,
+    MODEL = TRAIN | TOOL_BIT_SUMMARY,
     STEP = TRAIN | TOOL_BIT_PLAN,
     FACTS = TOOL_BIT_INFO | TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE |
-            TOOL_BIT_VERSION
+            TOOL_BIT_VERSION | TOOL_BIT_SUMMARY
 };
 
 #define AT(field) .at = offsetof(tool_options, field)
 
 static const tool_option rows[] = {
-    {"model", "M", "the network", TRAIN, AT(model), .ask = tool_model_names, .text = "mlp"},
-    {"batch", "N", "samples of a step (default: the model's own)", TRAIN, AT(batch), 1, 65536},
+    {"model", "M", "the network", MODEL, AT(model), .ask = tool_model_names, .text = "mlp"},
+    {"batch", "N", "samples of a step (default: the model's own)", MODEL, AT(batch), 1, 65536},
     {"image", "PX",
      "size of images (default: 224, unet 256; a resnet up to 64 has the CIFAR stem and 10 classes)",
-     TRAIN, AT(image), 8, 1024},
-    {"length", "T", "tokens of a text, leaves of a tree (default: the model's own)", TRAIN,
+     MODEL, AT(image), 8, 1024},
+    {"length", "T", "tokens of a text, leaves of a tree (default: the model's own)", MODEL,
      AT(length), 1, 65536},
-    {"depth", "L", "layers of resnet, 6 k + 2 (default: 110)", TRAIN, AT(depth), 8, 6002},
+    {"depth", "L", "layers of resnet, 6 k + 2 (default: 110)", MODEL, AT(depth), 8, 6002},
     {"device", "D",
      "cpu, cuda or cuda:1, or a machine to simulate such as sim:v100 or sim:p100,capacity=12GB",
-     TRAIN | TOOL_BIT_INFO, AT(device), .text = "cpu"},
+     MODEL | TOOL_BIT_INFO, AT(device), .text = "cpu"},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one for each core)",
      TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
     {"guard", "W", "put guard zones around operands and workspaces", TRAIN, AT(guard),
      .words = "yes, no"},
     {"spill-dir", "FOLDER", "holds the file for offloaded values (default: WEIR_SPILL_DIR)", TRAIN,
      AT(spill_dir)},
-    {"precision", "P", "type of products, convolutions and attention; parameters stay f32", TRAIN,
+    {"precision", "P", "type of products, convolutions and attention; parameters stay f32", MODEL,
      AT(precision), .words = "f32, bf16, f16", .text = "f32"},
     {"steps", "K", "timed steps of each case", GRAPH, AT(steps), 1, 1000000, .number = 20},
     {"rounds", "R", "rounds over which the steps are spread, off and on alternating", GRAPH,
@@ -86,6 +87,8 @@ static const tool_option rows[] = {
     {"what", "W", "the text to write", TOOL_BIT_DUMP, AT(what),
      .words = "graph, plan, cost, dot, timeline, addresses, json, outline, explain, profile, trace",
      .text = "plan"},
+    {"levels", "N", "levels of layers to show (default: all)", TOOL_BIT_SUMMARY, AT(levels), 1,
+     100},
     {"times", "T", "times of the operations in an outline", TOOL_BIT_DUMP, AT(times),
      .words = "roofline, estimate, measured", .text = "roofline"},
     {"out", "FILE", "write the result there (default: stdout)",

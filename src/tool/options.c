@@ -131,7 +131,7 @@ static void set_defaults(tool_options *o, const tool_command *c)
 /* What one option alone cannot know. */
 static int check(const tool_options *o, const tool_command *c)
 {
-    if (!(c->bit & TRAIN))
+    if (!(c->bit & (TRAIN | TOOL_BIT_SUMMARY)))
         return TOOL_DONE;
     if (o->micro && o->batch && o->batch % o->micro)
         return tool_say(o, TOOL_USAGE, "--micro %lld does not divide the batch of %lld",

@@ -94,7 +94,7 @@ static double attention_flops(const weir_call *c)
 
 const weir_opdef weir_op_attention = {
     .name = "attention",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 3,
     .nin_max = 3,
     .nout = 2,
@@ -123,7 +123,7 @@ static double attention_grad_flops(const weir_call *c)
 
 const weir_opdef weir_op_attention_grad = {
     .name = "attention_grad",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 6,
     .nin_max = 6,
     .nout = 3,

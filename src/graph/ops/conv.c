@@ -106,7 +106,7 @@ static double conv2d_flops(const weir_call *c)
 
 const weir_opdef weir_op_conv2d = {
     .name = "conv2d",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 3,
     .nout = 1,
@@ -140,7 +140,7 @@ static double conv2d_grad_x_flops(const weir_call *c)
 
 const weir_opdef weir_op_conv2d_grad_x = {
     .name = "conv2d_grad_x",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 2,
     .nout = 1,
@@ -179,7 +179,7 @@ static double conv2d_grad_w_flops(const weir_call *c)
 
 const weir_opdef weir_op_conv2d_grad_w = {
     .name = "conv2d_grad_w",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 2,
     .nout = 2,
@@ -242,7 +242,7 @@ static weir_status conv_transpose2d_grad(weir_grad *g)
 
 const weir_opdef weir_op_conv_transpose2d = {
     .name = "conv_transpose2d",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 2,
     .nout = 1,

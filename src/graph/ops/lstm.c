@@ -87,7 +87,7 @@ static double lstm_flops(const weir_call *c)
 
 const weir_opdef weir_op_lstm = {
     .name = "lstm",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 4,
     .nin_max = 4,
     .nout = 3,
@@ -114,7 +114,7 @@ static weir_status lstm_grad_infer(weir_call *c)
 
 const weir_opdef weir_op_lstm_grad = {
     .name = "lstm_grad",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 5,
     .nin_max = 6,
     .nout = 3,

@@ -75,7 +75,7 @@ static double matmul_flops(const weir_call *c)
 
 const weir_opdef weir_op_matmul = {
     .name = "matmul",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 2,
     .nout = 1,
@@ -118,7 +118,7 @@ static weir_status batch_matmul_infer(weir_call *c)
 
 const weir_opdef weir_op_batch_matmul = {
     .name = "batch_matmul",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 2,
     .nout = 1,
@@ -171,7 +171,7 @@ static double linear_flops(const weir_call *c)
 
 const weir_opdef weir_op_linear = {
     .name = "linear",
-    .flags = WEIR_PURE,
+    .flags = WEIR_PURE | WEIR_PRODUCT,
     .nin_min = 2,
     .nin_max = 3,
     .nout = 1,

@@ -1,7 +1,27 @@
 /* cost.c - tables of flops and bytes of each instruction, by the definitions of the operations. */
+#include "core/status.h"
 #include "graph/ir/format.h"
 #include "graph/plan/op_sums.h"
 #include "graph/report/report.h"
+
+weir_status weir_graph_cost_of(const weir_graph *g, weir_graph_cost *c)
+{
+    weir_layout in[WEIR_EW_MAX_IN], out[WEIR_MAX_OUT];
+
+    if (!g || !c)
+        return weir_fail_null("weir_graph_cost_of", "the graph or the place for the numbers");
+    *c = (weir_graph_cost){0};
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        if (g->nodes.at[i].dead)
+            continue;
+        const weir_call call = weir_node_call(g, &g->nodes.at[i], in, out);
+        c->operations++;
+        c->flops += weir_call_flops(&call);
+        c->multiply_adds += weir_call_multiply_adds(&call);
+        c->bytes += weir_call_bytes(&call);
+    }
+    return WEIR_OK;
+}
 
 static int by_flops(const void *a, const void *b)
 {

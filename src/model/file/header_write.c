@@ -1,70 +1,42 @@
 /* header_write.c - the header of a safetensors file as text, and shapes in messages. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/file/header.h"
+#include "model/writer.h"
 
-/* Text that is counted first (at NULL) and written then. */
-typedef struct text {
-    char  *at;
-    size_t n, capacity;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void add(text *t, const char *format, ...)
+static void add_entry(weir_writer *t, const weir_file_entry *e)
 {
-    va_list args;
-
-    va_start(args, format);
-    const int n = vsnprintf(t->at ? t->at + t->n : NULL, t->at ? t->capacity - t->n : 0, format,
-                            args);
-    va_end(args);
-    t->n += n > 0 ? (size_t)n : 0;
-}
-
-static void add_string(text *t, const char *s)
-{
-    add(t, "\"");
-    for (; *s; s++)
-        if (*s == '"' || *s == '\\' || (unsigned char)*s < 0x20)
-            add(t, "\\u%04x", (unsigned)(unsigned char)*s);
-        else
-            add(t, "%c", *s);
-    add(t, "\"");
-}
-
-static void add_entry(text *t, const weir_file_entry *e)
-{
-    add_string(t, e->name);
-    add(t, ":{\"dtype\":\"%s\",\"shape\":[", e->type);
+    weir_writer_string(t, e->name);
+    weir_writer_add(t, ":{\"dtype\":\"%s\",\"shape\":[", e->type);
     for (int i = 0; i < e->desc.ndim; i++)
-        add(t, "%s%" PRId64, i ? "," : "", e->desc.dim[i]);
-    add(t, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", e->begin, e->end);
+        weir_writer_add(t, "%s%" PRId64, i ? "," : "", e->desc.dim[i]);
+    weir_writer_add(t, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", e->begin, e->end);
 }
 
-static void add_all(text *t, const weir_file_entry *entry, size_t n, const weir_note *note,
+static void add_all(weir_writer *t, const weir_file_entry *entry, size_t n, const weir_note *note,
                     size_t notes)
 {
-    add(t, "{\"__metadata__\":{");
+    weir_writer_add(t, "{\"__metadata__\":{");
     for (size_t i = 0; i < notes; i++) {
-        add(t, i ? "," : "");
-        add_string(t, note[i].key);
-        add(t, ":");
-        add_string(t, note[i].value);
+        weir_writer_add(t, i ? "," : "");
+        weir_writer_string(t, note[i].key);
+        weir_writer_add(t, ":");
+        weir_writer_string(t, note[i].value);
     }
-    add(t, "}");
+    weir_writer_add(t, "}");
     for (size_t i = 0; i < n; i++) {
-        add(t, ",");
+        weir_writer_add(t, ",");
         add_entry(t, &entry[i]);
     }
-    add(t, "}");
+    weir_writer_add(t, "}");
 }
 
 char *weir_header_write(const weir_file_entry *entry, size_t n, const weir_note *note, size_t notes,
                         size_t *bytes)
 {
-    text count = {0}, t = {0};
+    weir_writer count = {0}, t = {0};
 
     add_all(&count, entry, n, note, notes);
     const size_t padded = (count.n + 7) / 8 * 8;
