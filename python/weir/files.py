@@ -21,6 +21,7 @@ import numpy as np
 from . import _capi as capi
 from . import core
 from . import interop
+from .archive import add_array, read_npz, refusing
 from .errors import DtypeError, FileError
 from .interop import Data
 from .replace import replaced
@@ -288,21 +289,11 @@ def save_npz(path: Path, tensors: Mapping[str, Data], compress: bool = False) ->
     with replaced(path) as f, zipfile.ZipFile(
             f, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+            add_array(archive, name, array)
 
 
 def load_npz(path: Path, device: core.Device | None = None) -> dict[str, Tensor]:
-    """{name: Tensor} of an .npz file; element types stay what they are."""
-    try:
-        with open(path, "rb") as f:         # NumPy may leave a damaged file open that it opened
-            loaded = np.load(f, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                raise FileError(f"{path} holds a single array and is not an .npz file")
-            with loaded as archive:
-                return {name: interop.array(archive[name], device=device)
-                        for name in archive.files}
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{path}: {error}") from error
+    """{name: Tensor} of an .npz file; element types stay what they are. A missing file is a
+    FileNotFoundError; one that is no .npz file, or promises more than it can hold, a FileError."""
+    with open(path, "rb") as f, refusing(os.fspath(path)):
+        return {name: interop.array(array, device=device) for name, array in read_npz(f).items()}

@@ -12,11 +12,11 @@ import io
 import json
 import os
 import zipfile
-import zlib
 from collections.abc import Mapping
 
 import numpy as np
 
+from weir import archive
 from weir import core
 from weir import errors
 from weir import runs
@@ -302,16 +302,21 @@ class Model(Layer, metaclass=ModelMeta):
     def load_states(self, fpath):
         """Loads a model's states from a file of save_states. Returns the other tensors in it, as
         {name: Tensor}."""
-        arrays, attributes = read_zip(fpath)
+        mine = self.get_states()
+
+        def check(name, shape, kind):
+            if kind != self.MODEL_STATE_TYPE:
+                return
+            if name not in mine:
+                raise errors.InvalidError(f"load_states: the model has no state {name!r}; is it "
+                                          "compiled?")
+            if tuple(mine[name].shape) != shape:
+                raise errors.InvalidError(f"load_states: {name} has shape {mine[name].shape}, in "
+                                          f"the file {shape}")
+
+        arrays, attributes = read_zip(fpath, check)
         states = {name: array for name, array in arrays.items()
                   if attributes[name]["state_type"] == self.MODEL_STATE_TYPE}
-        mine = self.get_states()
-        for name, array in states.items():
-            if name not in mine:
-                raise ValueError(f"load_states: the model has no state {name!r}; is it compiled?")
-            if tuple(mine[name].shape) != array.shape:
-                raise ValueError(f"load_states: {name} has shape {mine[name].shape}, in the file "
-                                 f"{array.shape}")
         self.set_states(states)
         device = next((t.device for t in mine.values()), None)
         return {name: Tensor(data=array, device=device, dtype=core.dtype_number(array.dtype),
@@ -331,35 +336,30 @@ def flat_states(states):
 
 
 def write_zip(path, arrays, attributes):
-    """The zip file of save_states: written beside its place, then moved there."""
+    """The zip file of save_states, which replaces the path when it is whole."""
     with replaced(path) as file, zipfile.ZipFile(file, "w") as whole:
         with whole.open("tensor_dict.npz", "w", force_zip64=True) as inner:
-            write_npz(inner, arrays)
+            with zipfile.ZipFile(inner, "w") as members:
+                for name, array in arrays.items():
+                    archive.add_array(members, name, array)
         whole.writestr("states_attr.json", json.dumps(attributes))
 
 
-def write_npz(file, arrays):
-    """numpy.savez for any names."""
-    with zipfile.ZipFile(file, "w") as members:
-        for name, array in arrays.items():
-            with members.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+def read_zip(path, check):
+    """(arrays, attributes) of a file of save_states; errors.FileError for any other file. check as
+    of archive.read_npz, with the attributes in place of the type."""
+    with open(path, "rb") as file, archive.refusing(f"{path} is not a file of saved states"):
+        size = os.fstat(file.fileno()).st_size
+        with zipfile.ZipFile(file) as whole:
+            members = archive.members_of(whole, size)
+            attributes = json.loads(whole.read(members["states_attr.json"]))
+            inner = io.BytesIO(whole.read(members["tensor_dict.npz"]))
 
+        def agrees(name, shape, dtype):
+            said = attributes[name]
+            if (tuple(said["shape"]) != shape or said["state_type"] not in (0, 1)
+                    or core.dtype_number(dtype) != said["dtype"]):
+                raise errors.FileError(f"{name} does not have the shape and type of its attributes")
+            check(name, shape, said["state_type"])
 
-def read_zip(path):
-    """(arrays, attributes) of a file of save_states; errors.FileError for any other file."""
-    try:
-        with zipfile.ZipFile(path) as whole:
-            attributes = json.loads(whole.read("states_attr.json"))
-            with np.load(io.BytesIO(whole.read("tensor_dict.npz")), allow_pickle=False) as members:
-                arrays = {name: members[name] for name in members.files}
-        for name, array in arrays.items():
-            attribute = attributes[name]
-            if (tuple(attribute["shape"]) != array.shape
-                    or attribute["state_type"] not in (0, 1)
-                    or core.dtype_number(array.dtype) != attribute["dtype"]):
-                raise ValueError(f"{name} does not have the shape and type of its attributes")
-        return arrays, attributes
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError,
-            EOFError, RuntimeError, NotImplementedError) as error:
-        raise errors.FileError(f"{path} is not a file of saved states: {error}") from error
+        return archive.read_npz(inner, agrees, archive.EXPANSION * size), attributes

@@ -3,17 +3,17 @@
 A file is written beside its place and moved there at the end, so that it is there whole or not at
 all: when close() is called, the object is deleted or the program ends.
 """
-import os
-import tempfile
+import contextlib
 import weakref
 import zipfile
-from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir import archive
 from weir import core
 from weir import errors
+from weir.replace import replaced
 from .tensor import CTensor
 
 
@@ -62,45 +62,39 @@ class Snapshot:
 
 def read_arrays(path: str) -> dict[str, NDArray[np.generic]]:
     """The arrays of a file by name; errors.FileError if it is not a snapshot."""
-    try:
-        with np.load(path, allow_pickle=False) as members:
-            arrays = {name: members[name] for name in members.files}
+    with open(path, "rb") as file, archive.refusing(f"{path} is not a snapshot"):
+        arrays = archive.read_npz(file)
         for array in arrays.values():
             core.dtype_number(array.dtype)
         return arrays
-    except FileNotFoundError:
-        raise
-    except Exception as error:      # whatever a damaged file makes of its readers
-        raise errors.FileError(f"{path} is not a snapshot: {error}") from error
 
 
 class Writer:
     """The members of the file to be."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        number, self.part = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)),
-                                             prefix=os.path.basename(path))
-        self.file = zipfile.ZipFile(os.fdopen(number, "wb"), "w")
+        self.new = replaced(path)
+        self.file = zipfile.ZipFile(self.new.__enter__(), "w")
 
     def add(self, name: str, array: NDArray[np.generic]) -> None:
         """One array; ValueError if the name is taken."""
         if f"{name}.npy" in self.file.namelist():
             raise ValueError(f"snapshot: {name!r} was already written")
-        with self.file.open(f"{name}.npy", "w", force_zip64=True) as member:
-            np.lib.format.write_array(member, array, allow_pickle=False)
-
-    def _end(self) -> None:
-        stream = cast(BinaryIO, self.file.fp)
-        self.file.close()
-        stream.close()
+        archive.add_array(self.file, name, array)
 
     def close(self) -> None:
-        """Ends the file and moves it to its place."""
-        self._end()
-        os.replace(self.part, self.path)
+        """Ends the file and moves it to its place; after a failure there is no new file."""
+        try:
+            self.file.close()
+        except BaseException as error:
+            self.new.__exit__(type(error), error, None)
+            raise
+        self.new.__exit__(None, None, None)
 
     def drop(self) -> None:
-        """Ends the file and deletes it."""
-        self._end()
-        os.unlink(self.part)
+        """Forgets what was written."""
+        with contextlib.suppress(OSError):
+            self.file.close()
+        forgotten = errors.StateError("the snapshot is dropped")
+        with contextlib.suppress(errors.StateError):
+            self.new.__exit__(type(forgotten), forgotten, None)
