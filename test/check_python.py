@@ -181,7 +181,8 @@ def undocumented(root):
             if isinstance(node, ast.ClassDef):
                 bases.setdefault(node.name, set()).update(base_names(node))
                 methods.setdefault(node.name, set()).update(
-                    f.name for f in node.body
+                    f.name for part in [node, *(n for n in node.body if isinstance(n, ast.If))]
+                    for f in part.body + getattr(part, "orelse", [])
                     if isinstance(f, ast.FunctionDef) and ast.get_docstring(f))
 
     def inherits(owner, name, seen):

@@ -48,7 +48,7 @@ class _Part:
 
 def _checked(ys: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Returns the results of a function as a tuple."""
-    ys = tuple(ys) if isinstance(ys, (tuple, list)) else (cast(Tensor, ys),)
+    ys = tuple(ys) if isinstance(ys, (tuple, list)) else (cast("Tensor", ys),)
     if not 1 <= len(ys) <= MOST:
         raise ValueError(f"checkpoint: the function returned {len(ys)} results, "
                          f"but must return 1 to {MOST}")

@@ -17,7 +17,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
-from typing import Self, TypedDict, Unpack, cast
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -484,7 +484,7 @@ class Value:
             capi.weir_write_fill(self.writable(), 0.0)
         if self._shared and self.device.recording and not self.recorded:
             self._can_change()      # in this memory, so that graphs see later changes
-        return cast(Handle, self._handle)
+        return self._handle         # type: ignore[return-value]     # written, so it has one
 
     def put(self, handle: Handle) -> None:
         """Takes over the elements of a result of this shape and type: see the module's head."""

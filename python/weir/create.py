@@ -16,6 +16,9 @@ from .interop import array, from_dlpack  # noqa: F401
 from .tensor import Tensor
 from .typing import DTypeLike, Number, ShapeLike
 
+__all__ = ["arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
+           "ones_like", "rand", "randn", "zeros", "zeros_like"]
+
 
 def full(shape: ShapeLike, value: Number, dtype: DTypeLike = "float32",
          device: core.Device | None = None, requires_grad: bool = False) -> Tensor:
@@ -97,7 +100,7 @@ def _sizes(shape: tuple[ShapeLike, ...]) -> ShapeLike:
     """randn(2, 3) and randn((2, 3)) are the same."""
     if len(shape) == 1 and isinstance(shape[0], Sequence):
         return shape[0]
-    return cast(tuple[SupportsIndex, ...], shape)
+    return cast("tuple[SupportsIndex, ...]", shape)
 
 
 def eye(n: int, m: int | None = None, dtype: DTypeLike = "float32",

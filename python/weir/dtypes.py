@@ -43,7 +43,7 @@ def dtype_number(dtype: object) -> int:
     if isinstance(dtype, str) and dtype in _NAMES:
         return _NAMES[dtype]
     try:
-        name = np.dtype(cast(np.dtype[np.generic], dtype)).name
+        name = np.dtype(cast("np.dtype[np.generic]", dtype)).name
     except TypeError:
         name = ""
     if name in _NAMES:

@@ -123,7 +123,7 @@ class Graph:
         """A dict: nodes, instructions, planned bytes, times, runs; see weir_graph_stats."""
         numbers = capi.weir_graph_stats()
         capi.weir_graph_stats_of(self.handle, numbers)
-        return cast(Stats, {name: getattr(numbers, name) for name in STATS})
+        return cast("Stats", {name: getattr(numbers, name) for name in STATS})
 
     def text(self, kind: str = "plan") -> str:
         """A view of the step as text: "graph" (operations after the passes), "plan" (what runs,
@@ -135,7 +135,7 @@ class Graph:
 
     def json(self) -> Document:
         """Graph and plan as a dict."""
-        return cast(Document, json.loads(self.text("json")))
+        return cast("Document", json.loads(self.text("json")))
 
     def save(self, path: Path, kind: str) -> None:
         """Writes text(kind) into a file."""

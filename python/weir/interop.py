@@ -17,6 +17,9 @@ from .raw.tensor import CTensor, to_shape
 from .tensor import Tensor
 from .typing import Array, ArrayLike, DTypeLike, Handle, ShapeLike, SupportsDLPack
 
+__all__ = ["array", "CPU", "Data", "element_type", "empty", "Exchange", "from_dlpack", "may_write",
+           "on_host", "VERSION", "wrap"]
+
 
 Data: TypeAlias = Union[ArrayLike, SupportsDLPack]      # what array copies
 
@@ -78,7 +81,7 @@ def array(data: Data, dtype: DTypeLike | None = None, device: core.Device | None
     its integers int64.
     """
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
-        foreign = cast(SupportsDLPack, data)
+        foreign = cast("SupportsDLPack", data)
         if dtype is None:
             return from_dlpack(foreign, device, requires_grad)
         elements = from_dlpack(foreign, device).data.to_numpy()

@@ -14,6 +14,8 @@ from . import core
 from .taping import no_grad  # noqa: F401
 from .typing import DTypeLike
 
+__all__ = ["autocast", "config", "cpu", "no_grad", "progress", "set_seed", "show_config", "T"]
+
 
 T = TypeVar("T")
 

@@ -35,6 +35,33 @@ from .operators.shapes import (  # noqa: F401
     space_to_depth, split, squeeze, tile, transpose, unsqueeze, upsample, where)
 from .singa_wrap import CTensor  # noqa: F401
 
+__all__ = ["_and", "_BatchNorm2d", "_Conv2d", "_not", "_or", "_Pooling2d", "_RNN", "_xor", "Abs",
+           "abs", "Acos", "acos", "Acosh", "acosh", "Add", "add", "add_all", "add_bias", "AddBias",
+           "And", "Asin", "asin", "Asinh", "asinh", "Atan", "atan", "Atanh", "atanh", "AvgPool1d",
+           "AvgPool2d", "axis_helper", "back_broadcast", "backward", "BatchNorm2d", "batchnorm_2d",
+           "binary_cross_entropy", "BinaryCrossEntropy", "Cast", "cast", "cat", "Ceil", "ceil",
+           "Clip", "clip", "Concat", "constant_of_shape", "ConstantOfShape", "Conv2d", "conv2d",
+           "Cos", "cos", "Cosh", "cosh", "CosSim", "cossim", "cross_entropy", "CrossEntropy",
+           "CTensor", "ctensor2numpy", "depth_to_space", "DepthToSpace", "Div", "div", "Dropout",
+           "dropout", "Dummy", "Elu", "elu", "Embedding", "embedding", "Equal", "equal", "Erf",
+           "erf", "Exp", "exp", "Expand", "expand", "Flatten", "flatten", "Floor", "floor",
+           "Gather", "gather", "Gemm", "gemm", "GlobalAveragePool", "globalaveragepool",
+           "gradients", "Greater", "greater", "HardSigmoid", "hardsigmoid", "Identity", "identity",
+           "infer_dependency", "Layer", "LeakyRelu", "leakyrelu", "Less", "less", "Linear", "Log",
+           "log", "LSTM", "make_slice", "Matmul", "matmul", "Max", "max", "MaxPool1d", "MaxPool2d",
+           "Mean", "mean", "MeanSquareError", "Min", "min", "mse_loss", "Mul", "mul", "Negative",
+           "negative", "NonZero", "nonzero", "Not", "OneHot", "onehot", "Operation", "Operator",
+           "Or", "Pad", "pad", "Pooling2d", "pooling_2d", "Pow", "pow", "PRelu", "prelu",
+           "ranking_loss", "RankingLoss", "Reciprocal", "reciprocal", "reduce_mean", "reduce_sum",
+           "ReduceMean", "ReduceSum", "ReLU", "relu", "Reshape", "reshape", "RNN", "RNN_Base",
+           "Round", "round", "Rounde", "rounde", "scatter_elements", "ScatterElements", "SeLU",
+           "selu", "SeparableConv2d", "Shape", "shape", "Sigmoid", "sigmoid", "Sign", "sign", "Sin",
+           "sin", "Sinh", "sinh", "Slice", "slice", "SoftMax", "softmax", "softmax_cross_entropy",
+           "SoftMaxCrossEntropy", "SoftPlus", "softplus", "SoftSign", "softsign", "space_to_depth",
+           "SpaceToDepth", "Split", "split", "Sqrt", "sqrt", "Squeeze", "squeeze", "Sub", "sub",
+           "Sum", "sum", "sys", "Tan", "tan", "Tanh", "tanh", "Tile", "tile", "Transpose",
+           "transpose", "Unsqueeze", "unsqueeze", "UpSample", "upsample", "Where", "where", "Xor"]
+
 class _Autograd(types.ModuleType):
     """weir.autograd: the module whose `training` scripts assign, and weir.taping keeps."""
 

@@ -13,6 +13,12 @@ from weir.typing import Path
 from .asserted import DeviceError
 from . import singa_wrap as singa
 
+__all__ = ["clock", "create_cpu_device", "create_cuda_gpu", "create_cuda_gpu_on",
+           "create_cuda_gpus", "create_cuda_gpus_on", "create_opencl_device", "create_sim",
+           "Device", "device_query", "enable_lazy_alloc", "get_default_device", "get_gpu_ids",
+           "get_gpu_mem_size", "get_num_gpus", "get_num_opencl_devices", "get_num_opencl_platforms",
+           "Memory", "memory", "open_cpu", "open_device", "reset_peak", "set_default_device"]
+
 
 class Memory(TypedDict):
     """What memory returns: bytes by name."""

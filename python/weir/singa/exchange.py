@@ -128,7 +128,7 @@ class Exchange:
         if block is None:
             handle = _copied(raw)
             address, strides = capi.memory(handle)
-            block = cast(Block,
+            block = cast("Block",
                          _block(handle, strides, address, kind.itemsize))
         data = block if may_write(handle) else memoryview(block).toreadonly()
         return {"version": 3, "shape": tuple(raw.shape()), "typestr": kind.str, "data": data,
@@ -141,14 +141,14 @@ class Exchange:
                 raise ValueError(f"the elements are on {self.data.device().name}: only a copy of "
                                  "them can be had")
             array = np.asarray(_Shown(self))
-            kind = array.dtype if dtype is None else np.dtype(cast(np.dtype[np.generic], dtype))
+            kind = array.dtype if dtype is None else np.dtype(cast("np.dtype[np.generic]", dtype))
             if array.dtype != kind:
                 raise ValueError(f"{array.dtype} becomes {kind} by a copy only")
             return array
         array = self.data.to_numpy()
         if dtype is None:
             return array
-        return array.astype(cast(np.dtype[np.generic], dtype), copy=False)
+        return array.astype(cast("np.dtype[np.generic]", dtype), copy=False)
 
 
 class _Shown:

@@ -11,6 +11,13 @@ from .layers.image import (  # noqa: F401
 from .layers.sequence import (  # noqa: F401
     GRU, LSTM, RNN, CudnnRNN, LayerNorm, MultiHeadAttention, RMSNorm, RNN_Base)
 
+__all__ = ["Add", "AvgPool1d", "AvgPool2d", "BatchNorm2d", "BinaryCrossEntropy", "Cat", "Conv2d",
+           "ConvTranspose2d", "copy_into", "CrossEntropy", "CudnnRNN", "Dropout", "Embedding",
+           "Flatten", "Gemm", "GroupNorm", "GRU", "Layer", "LayerMeta", "LayerNorm", "Linear",
+           "LSTM", "MaxPool1d", "MaxPool2d", "MeanSquareError", "MultiHeadAttention", "param",
+           "Pooling2d", "ReLU", "Reshape", "RMSNorm", "RNN", "RNN_Base", "SeparableConv2d",
+           "Sigmoid", "SoftMax", "SoftMaxCrossEntropy", "Tanh"]
+
 
 class Linear(Layer):
     """x W + b: W (in, out), b (out). Linear(out), or as in older scripts Linear(in, out[, bias]).

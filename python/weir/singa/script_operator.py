@@ -5,20 +5,30 @@ made on: they may run in the middle of a graph. What they make without a device 
 once, forward runs on the real values; while the device records, it runs once on zeros first, to
 learn the results' shapes, and then at every run.
 """
+from __future__ import annotations
+
 import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
 from weir import _capi as capi
 from weir import core
-from . import singa_wrap as singa
 from .taping import prepare
+from weir.typing import Array, Desc, Handle
+from .raw.tensor import CTensor, result
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+    from .tape import Gradients, Operator
+    from .tensor_class import Tensor
 
 
-def _raw(desc, data):
+def _raw(desc: Desc, data: Array | memoryview | None) -> CTensor:
     """A raw tensor of the scratch device with these elements (None: zeros)."""
     dtype, shape = desc
-    raw = singa.Tensor(shape, core.scratch(), core.singa_dtype(dtype))
+    raw = CTensor(shape, core.scratch(), core.singa_dtype(dtype))
     if data is None:
         capi.weir_write_fill(raw.value.writable(), 0.0)
     else:
@@ -26,8 +36,11 @@ def _raw(desc, data):
     return raw
 
 
-def _tuple(ys):
-    return tuple(ys) if isinstance(ys, (tuple, list)) else (ys,)
+def _tuple(ys: Gradients | Sequence[CTensor]) -> tuple[CTensor | None, ...]:
+    return tuple(ys) if isinstance(ys, (tuple, list)) else (cast("CTensor | None", ys),)
+
+
+Operand: TypeAlias = tuple[Desc, memoryview | None]
 
 
 class _Call:
@@ -36,33 +49,35 @@ class _Call:
     The operator owns it and what the core calls, so it is referenced weakly; a graph holds both.
     """
 
-    def __init__(self, operator):
+    def __init__(self, operator: Operator) -> None:
         self._operator = weakref.ref(operator)
-        self.ready = None
+        self.ready: Sequence[CTensor] | None = None
 
     @property
-    def operator(self):
+    def operator(self) -> Operator:
         operator = self._operator()
         if operator is None:
             raise RuntimeError("a gradient needs an operator of the script that no longer exists")
         return operator
 
-    def forward(self, reads, writes):
-        ys, self.ready = self.ready, None
+    def forward(self, reads: list[Operand], writes: list[Operand]) -> None:
+        ready, self.ready = self.ready, None
+        ys: Gradients | Sequence[CTensor] = ready
         if ys is None:
             with core.on_scratch():
                 ys = self.operator.forward(*[_raw(desc, data) for desc, data in reads])
         self._give(_tuple(ys), writes, "forward")
 
-    def backward(self, reads, writes):
-        dys = [_raw(desc, data) for desc, data in reads]
+    def backward(self, reads: list[Operand], writes: list[Operand]) -> None:
+        raws = [_raw(desc, data) for desc, data in reads]
+        dys: Sequence[CTensor | float] = raws
         if self.operator.takes_number:
-            dys = [float(dy.to_numpy().item()) for dy in dys]
+            dys = [float(dy.to_numpy().item()) for dy in raws]
         with core.on_scratch():
             dxs = self.operator.backward(*dys)
         self._give(_tuple(dxs), writes, "backward")
 
-    def _give(self, raws, writes, what):
+    def _give(self, raws: Sequence[CTensor | None], writes: list[Operand], what: str) -> None:
         if len(raws) != len(writes):
             raise ValueError(f"{self.operator.name}: {what} returned {len(raws)} tensors, "
                              f"expected {len(writes)}")
@@ -75,18 +90,19 @@ class _Call:
                 raise ValueError(f"{self.operator.name}: {what} returned shape {array.shape}, "
                                  f"expected {shape}")
             kind = core.numpy_dtype(core.singa_dtype(dtype))
-            data[:] = memoryview(np.ascontiguousarray(array, kind)).cast("B")
+            data[:] = memoryview(cast("Buffer", np.ascontiguousarray(array, kind))).cast("B")
 
 
-def _probe(operator, xs):
+def _probe(operator: Operator, xs: Sequence[Tensor]) -> tuple[CTensor, ...]:
     """The results of the operator, on zeros while the device records."""
     recording = xs[0].device.recording
     raws = [_raw(x.data.value.desc, None if recording else x.data.to_numpy()) for x in xs]
     with core.on_scratch():
-        return _tuple(operator.forward(*raws))
+        return cast("tuple[CTensor, ...]", _tuple(operator.forward(*raws)))
 
 
-def run(operator, xs, taped):
+def run(operator: Operator, xs: Sequence[Tensor],
+        taped: bool) -> tuple[list[Handle], tuple[CTensor, ...]]:
     """(handles of inputs, raw results) of a call of the operator with these Tensors."""
     if not xs:
         raise TypeError(f"{operator.name}: an operator needs an input")
@@ -103,7 +119,7 @@ def run(operator, xs, taped):
     try:
         if taped:
             handles = [prepare(x) for x in xs]
-        owner, results = capi.callback(owner, operator.name, call.forward,
+        owner, made = capi.callback(owner, operator.name, call.forward,
                                        call.backward if taped else None, handles, descs)
     finally:
         call.ready = None
@@ -111,4 +127,4 @@ def run(operator, xs, taped):
             capi.weir_no_grad_begin(device.handle)
     calls[alike] = call, owner
     device.hold((owner, operator))
-    return handles, tuple(singa.result(y, device) for y in results)
+    return handles, tuple(result(y, device) for y in made)

@@ -7,18 +7,34 @@ subclass of Operator with a forward and a backward of its own) runs as one callb
 An operator holds no elements but those of tensors that store gradients: of its inputs and results
 it keeps hollow handles, so a value dies when the script drops it.
 """
+from __future__ import annotations
+
 import functools
 import weakref
 from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias, Union, cast
 
 import numpy as np
 
 from weir import _capi as capi
 from weir import core
 from weir.errors import InvalidError
-from . import singa_wrap as singa
 from . import script_operator
 from .taping import Taped, is_training, prepare, taping
+from weir.typing import Array, Handle, Number, Shape
+from .raw.tensor import CTensor, result
+
+if TYPE_CHECKING:
+    from .tensor_class import Tensor
+
+
+# The gradient of a result, as backward is given it: None where none flows.
+Gradient: TypeAlias = Union[CTensor, Taped, Number, None]
+# What backward gives: the gradient of the one input, or those of all inputs.
+Gradients: TypeAlias = Union[CTensor, None, Sequence[CTensor | None]]
+# Of an operator's input: its creator, its id, the Tensor if it stores its gradient, does it?
+Source: TypeAlias = tuple["Operator", int, Union[Taped, None], bool]
 
 
 class Operator:
@@ -29,28 +45,29 @@ class Operator:
 
     op_count = 0
 
-    def __init__(self, name=None):
+    def __init__(self, name: str | None = None) -> None:
         if name is None:
             kind = type(self)
             name = f"{kind.__name__}#{kind.op_count}"
             kind.op_count += 1
         self.name = name
-        self.src = []
-        self.y_id2idx = {}
+        self.src: list[Source] = []
+        self.y_id2idx: dict[int, int] = {}
         self.requires_grad = True
-        self._call = None       # of the last call in training: (device, its inputs, its results)
+        # Of the last call in training: (device, its inputs, its results).
+        self._call: tuple[core.Device, list[Handle], list[Handle]] | None = None
         self.takes_number = False   # backward of a loss gets dy as SINGA gives it: a Python number
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.op_count = 0
         if "backward" in vars(cls) and cls._run is Operator._run:
-            cls.backward = _through_core(cls.backward)
+            setattr(cls, "backward", _through_core(cls.backward))
 
-    def __call__(self, *xs):
+    def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
         return self._do_forward(*xs)
 
-    def _do_forward(self, *xs):
+    def _do_forward(self, *xs: Tensor) -> tuple[Tensor, ...]:
         for x in xs:
             if not isinstance(x, Taped):
                 raise TypeError(f"{self.name}: inputs must be Tensors, not {type(x)}")
@@ -62,7 +79,7 @@ class Operator:
         self.y_id2idx = {id(y): i for i, y in enumerate(ys)}
         return ys
 
-    def _run(self, xs):
+    def _run(self, xs: Sequence[Tensor]) -> Sequence[CTensor]:
         """Raw results of a call with these Tensors."""
         taped = taping() and self.requires_grad
         self.takes_number = False
@@ -70,41 +87,47 @@ class Operator:
         self._remember(xs[0].device, handles, results if taped else None)
         return results
 
-    def _remember(self, device, handles, results):
+    def _remember(self, device: core.Device, handles: Sequence[Handle],
+                  results: Sequence[CTensor] | None) -> None:
         """Keeps hollow handles of inputs and results, with which gradients are requested."""
-        self._call = results and (device, [capi.weir_hollow(handle) for handle in handles],
-                                  [capi.weir_hollow(y.handle) for y in results])
+        self._call = None if results is None else (
+            device, [capi.weir_hollow(handle) for handle in handles],
+            [capi.weir_hollow(y.handle) for y in results])
 
-    def _product(self, dys):
+    def _product(self, dys: Sequence[Gradient]) -> tuple[CTensor | None, ...]:
         """The core's vector-Jacobian product of the last call: a list of handles or None."""
-        device, inputs, outputs = self._call
+        device, inputs, outputs = cast("tuple[core.Device, list[Handle], list[Handle]]", self._call)
         handles = [None if dy is None else _given(dy, y) for dy, y in zip(dys, outputs)]
         handles += [None] * (len(outputs) - len(handles))
         return tuple(None if dx is None else _gradient(dx, device)
                      for dx in capi.vjp(outputs, handles, inputs))
 
-    def _do_backward(self, *dys):
+    def _do_backward(self, *dys: Gradient) -> tuple[CTensor | None, ...]:
         dxs = self.backward(*dys)
-        return dxs if isinstance(dxs, tuple) else (dxs,)
+        return tuple(dxs) if isinstance(dxs, (tuple, list)) else (cast("CTensor | None", dxs),)
 
-    def forward(self, *xs):
-        """Raw tensors in, a raw tensor or a tuple of them out."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+    if TYPE_CHECKING:       # what a script defines may take any number of arguments
+        forward: Callable[..., CTensor | Sequence[CTensor]]
+        backward: Callable[..., Gradients]
+    else:
+        def forward(self, *xs):
+            """Raw tensors in, a raw tensor or a tuple of them out."""
+            raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
-    def backward(self, *dys):
-        """Gradients of the results in, raw tensors or None; those of the inputs out, in their
-        order."""
-        raise NotImplementedError(f"{type(self).__name__} does not define backward")
+        def backward(self, *dys):
+            """Gradients of the results in, raw tensors or None; those of the inputs out, in their
+            order."""
+            raise NotImplementedError(f"{type(self).__name__} does not define backward")
 
-    def output_name(self, idx):
+    def output_name(self, idx: int) -> str:
         """The name of result number idx."""
         return f"{self.name}:{idx}"
 
-    def grad_name(self, idx):
+    def grad_name(self, idx: int) -> str:
         """The name of the gradient of result number idx."""
         return f"{self.name}_g"
 
-    def get_params(self):
+    def get_params(self) -> list[Tensor]:
         """The parameters that the operator owns: none."""
         return []
 
@@ -115,26 +138,26 @@ Operation = Operator
 class Dummy(Operator):
     """The creator of a tensor that no operator made; its attributes are the tensor's."""
 
-    def __init__(self, tensor, name=None):
+    def __init__(self, tensor: Tensor, name: str | None = None) -> None:
         self._tensor = weakref.ref(tensor)
         super().__init__(tensor.name if name is None else name)
         self.requires_grad = False
 
-    def output_name(self, idx):
+    def output_name(self, idx: int) -> str:
         return self.name
 
-    def __getattr__(self, attr):
+    def __getattr__(self, attr: str) -> object:
         tensor = self.__dict__["_tensor"]()
         if tensor is None:
             raise AttributeError(f"the tensor of {self.name} no longer exists")
         return getattr(tensor, attr)
 
 
-def _through_core(backward):
+def _through_core(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
     """The backward of a script's operator: called by a script it is the core's product of the call,
     which calls it on the scratch device, or records that."""
     @functools.wraps(backward)
-    def wrapper(self, *dys):
+    def wrapper(self: Operator, *dys: Gradient) -> Gradients:
         if self._call is None or core.in_operator():
             return backward(self, *dys)
         dxs = self._product(dys)
@@ -142,17 +165,17 @@ def _through_core(backward):
     return wrapper
 
 
-def _gradient(handle, device):
+def _gradient(handle: Handle, device: core.Device) -> CTensor:
     """The raw tensor of a gradient: often the very elements of another one."""
-    return singa.CTensor.over(core.Value.of(handle, device, shared=True))
+    return CTensor.over(core.Value.of(handle, device, shared=True))
 
 
-def _given(dy, y):
+def _given(dy: Tensor | Gradient, y: Handle) -> Handle:
     """The handle of a gradient of y that a script gives, safe from later changes of dy."""
     dtype, shape = capi.weir_tensor_desc(y)
-    if isinstance(dy, (int, float, np.number)):
+    if isinstance(dy, (int, float, np.integer, np.floating)):
         return capi.weir_fill(capi.weir_tensor_device(y), (dtype, shape), float(dy))
-    value = (dy.data if isinstance(dy, Taped) else dy).value
+    value = (dy.data if isinstance(dy, Taped) else cast("CTensor", dy)).value
     handle = value.handle
     if value.owned and not value.device.recording:
         handle = capi.weir_copy(handle)
@@ -166,7 +189,7 @@ class Core(Operator):
 
     single = True       # forward of one input: backward gives one gradient, not a tuple of one
 
-    def _run(self, xs):
+    def _run(self, xs: Sequence[Tensor]) -> Sequence[CTensor]:
         raws = [x.data for x in xs]
         if not (taping() and self.requires_grad):
             return self._results(self.forward(*raws))
@@ -182,7 +205,7 @@ class Core(Operator):
                     handle = capi.weir_reshape(handle, x.shape)
                 seen.add(capi.address(handle))
                 if handle is not raws[i].value.handle:
-                    raws[i] = singa.result(handle, device)
+                    raws[i] = result(handle, device)
             results = self._results(self.forward(*raws))
         finally:
             capi.weir_no_grad_begin(device.handle)
@@ -190,10 +213,10 @@ class Core(Operator):
         return results
 
     @staticmethod
-    def _results(ys):
-        return ys if isinstance(ys, (tuple, list)) else (ys,)
+    def _results(ys: CTensor | Sequence[CTensor]) -> Sequence[CTensor]:
+        return (ys,) if isinstance(ys, CTensor) else ys
 
-    def backward(self, *dys):
+    def backward(self, *dys: Gradient) -> Gradients:
         """Gradients of the inputs as raw tensors, given those of the results (None: none)."""
         if self._call is None:
             raise RuntimeError(f"{self.name} was not called in training: it has no gradient")
@@ -204,15 +227,15 @@ class Core(Operator):
 class Loss(Core):
     """An operator whose backward may be called without a gradient: 1."""
 
-    def backward(self, dy=1.0):
-        return super().backward(dy)
+    def backward(self, *dys: Gradient) -> Gradients:
+        return super().backward(*(dys or (1.0,)))
 
 
 # ---- the way back ----
 
-def infer_dependency(op):
+def infer_dependency(op: Operator) -> tuple[Counter[Operator], Counter[int]]:
     """(Counter operator -> consumers, Counter tensor id -> uses) of what op was made from."""
-    consumers, uses = Counter({op: 0}), Counter()
+    consumers, uses = Counter({op: 0}), Counter[int]()
     waiting = deque([op])
     while waiting:
         for source, tensor_id, _, _ in waiting.pop().src:
@@ -223,20 +246,21 @@ def infer_dependency(op):
     return consumers, uses
 
 
-def _stored(op):
+def _stored(op: Operator) -> list[Tensor]:
     """Tensors among the sources of op, near and far, that store a gradient."""
-    found, seen, waiting = {}, {op}, deque([op])
+    found: dict[int, Tensor] = {}
+    seen, waiting = {op}, deque([op])
     while waiting:
         for source, tensor_id, tensor, stores in waiting.pop().src:
             if stores and tensor is not None:
-                found[tensor_id] = tensor
+                found[tensor_id] = cast("Tensor", tensor)
             if source not in seen:
                 seen.add(source)
                 waiting.append(source)
     return list(found.values())
 
 
-def no_gradient(y):
+def no_gradient(y: Tensor) -> InvalidError:
     """The error of a y that no gradient comes from."""
     if not is_training():
         return InvalidError(
@@ -248,7 +272,7 @@ def no_gradient(y):
         "autograd.training was False, inside of no_grad or by what gradients do not pass")
 
 
-def backward(y, dy=None):
+def backward(y: Tensor, dy: Tensor | Number | None = None) -> Iterator[tuple[Tensor, Tensor]]:
     """Yields (tensor, gradient) for every tensor that y depends on and that stores_grad.
 
     y has one element; dy is its gradient, a number or a Tensor (1 by default). The core computes or
@@ -273,41 +297,42 @@ def backward(y, dy=None):
     while tensors:
         tensor, grad = tensors.pop(), grads.pop()
         if grad is not None:
-            grad = tensor.made(data=_gradient(grad, tensor.device), requires_grad=False,
+            made = tensor.made(data=_gradient(grad, tensor.device), requires_grad=False,
                                name=f"{tensor.name}_g")
-            yield tensor, grad
             del grad
+            yield tensor, made
+            del made
 
 
-def gradients(y, dy=None):
+def gradients(y: Tensor, dy: Tensor | Number | None = None) -> dict[int, Tensor]:
     """{id(tensor): gradient} of backward's pairs."""
     return {id(tensor): grad for tensor, grad in backward(y, dy)}
 
 
 # ---- helpers that operators of scripts use ----
 
-def axis_helper(y_shape, x_shape):
+def axis_helper(y_shape: Shape, x_shape: Shape) -> Shape:
     """The axes of y along which x was repeated to be broadcast to it, as a tuple."""
     new = len(y_shape) - len(x_shape)
     return tuple(i for i, size in enumerate(y_shape) if i < new or x_shape[i - new] != size)
 
 
-def back_broadcast(y_shape, x_shape, x):
+def back_broadcast(y_shape: Shape, x_shape: Shape, x: CTensor) -> CTensor:
     """A raw tensor of y's shape summed to the shape of what was broadcast to y."""
     axes = axis_helper(y_shape, x_shape)
     handle = x.handle
     if axes:
         handle = capi.weir_sum(handle, sum(1 << axis for axis in axes), True)
-    return singa.result(capi.weir_reshape(handle, x_shape), x.device())
+    return result(capi.weir_reshape(handle, x_shape), x.device())
 
 
-def ctensor2numpy(x):
+def ctensor2numpy(x: CTensor) -> Array:
     """A NumPy array of a raw tensor."""
     return x.to_numpy()
 
 
-def make_slice(arr, axis, i):
+def make_slice(arr: Array, axis: int, i: int) -> tuple[slice | int, ...]:
     """What indexes an array at i of one axis, all of the others."""
-    index = [slice(None)] * arr.ndim
+    index: list[slice | int] = [slice(None)] * arr.ndim
     index[axis] = i
     return tuple(index)

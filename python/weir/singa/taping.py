@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from weir import _capi as capi
 from weir import core
-from weir.typing import Handle, Shape
+from weir.typing import DTypeLike, Handle, Shape, ShapeLike
 
 if TYPE_CHECKING:
     from .raw.tensor import CTensor
     from .tape import Operator
-    from .tensor_class import Tensor
+    from .tensor_class import Index, Tensor
+    from .tensor_methods import Operand
 
 _training = False       # autograd.training, which scripts assign
 
@@ -56,8 +57,6 @@ class Taped:
     """What a Tensor is to the tape: raw elements (data), a creator, flags. Tensor derives from it.
     """
 
-    __slots__ = ()
-
     made: type[Tensor]      # the class itself: x.made(data=...) is a new one
     data: CTensor
     shape: Shape
@@ -67,6 +66,16 @@ class Taped:
     requires_grad: bool
     _stores_grad: bool
     _creator: Operator | None
+
+    if TYPE_CHECKING:       # what Tensor has, for the methods that it inherits
+        def size(self) -> int: ...
+        def clone(self) -> Tensor: ...
+        def as_type(self, dtype: DTypeLike) -> Tensor: ...
+        def reshape(self, *shape: ShapeLike) -> Tensor: ...
+        def __getitem__(self, keys: Index) -> Tensor: ...
+        def __pow__(self, other: Operand) -> Tensor: ...
+        def __matmul__(self, other: Operand) -> Tensor: ...
+        def _describe(self) -> None: ...
 
 
 def prepare(x: Taped) -> Handle:

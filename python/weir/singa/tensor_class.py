@@ -5,8 +5,13 @@ Operators (+, @, **, [...]), methods that give another shape or type, and those 
 weir.tensor_methods are, while autograd.training is on and an operand stores its gradient or was
 made by an operator of autograd; SINGA drops such gradients silently.
 """
+from __future__ import annotations
+
 import re
 import weakref
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import Self, SupportsIndex, TypeAlias, Union, cast
 
 import numpy as np
 
@@ -15,11 +20,17 @@ from weir.errors import StateError
 from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .exchange import Exchange
-from .raw.tensor import CTensor, plain_array
+from .raw.tensor import CTensor, plain_array as plain_array
 from .tape import Dummy
-from .tensor_methods import Methods, call, in_place, operand, operator, reflected, set_part
+from .tensor_methods import Methods, Operand, call, in_place, operand, operator, reflected, set_part
+from weir.typing import Array, ArrayLike, DTypeLike, Number, Shape, ShapeLike
+from .tape import Operator
 
 float32 = core.kFloat32
+
+
+Key: TypeAlias = Union[SupportsIndex, slice, EllipsisType]     # of one axis
+Index: TypeAlias = Union[Key, tuple[Key, ...]]
 
 
 class Tensor(Methods, Exchange):
@@ -31,8 +42,10 @@ class Tensor(Methods, Exchange):
 
     tensor_count = 0
 
-    def __init__(self, shape=(), device=None, dtype=float32, data=None, requires_grad=True,
-                 stores_grad=False, creator=None, name=None):
+    def __init__(self, shape: ShapeLike = (), device: core.Device | None = None,
+                 dtype: DTypeLike = float32, data: CTensor | ArrayLike | None = None,
+                 requires_grad: bool = True, stores_grad: bool = False,
+                 creator: Operator | None = None, name: str | None = None) -> None:
         if isinstance(data, CTensor):
             self.data = data
         elif data is not None:
@@ -49,178 +62,177 @@ class Tensor(Methods, Exchange):
             Tensor.tensor_count += 1
         self.name = name
         self._creator = creator
-        self._leaf = None           # weak: the Dummy in place of a creator
+        self._leaf: weakref.ref[Dummy] | None = None    # weak: the Dummy in place of a creator
 
-    def _describe(self):
+    def _describe(self) -> None:
         """Shape, device and type as attributes, after the raw tensor changed."""
         self.shape = self.data.shape()
         self.device = self.data.device()
         self.dtype = self.data.data_type()
 
     @property
-    def creator(self):
+    def creator(self) -> Operator:
         """The operator that made it; a Dummy if none did."""
         if self._creator is not None:
             return self._creator
-        leaf = self._leaf and self._leaf()
+        leaf = None if self._leaf is None else self._leaf()
         if leaf is None:
             leaf = Dummy(self)
             self._leaf = weakref.ref(leaf)
         return leaf
 
     @creator.setter
-    def creator(self, operator):
+    def creator(self, operator: Operator | None) -> None:
         self._creator = operator
 
     @property
-    def stores_grad(self):
+    def stores_grad(self) -> bool:
         """True for a parameter. It owns its elements: a view is copied when it becomes one."""
         return self._stores_grad
 
     @stores_grad.setter
-    def stores_grad(self, on):
+    def stores_grad(self, on: bool) -> None:
         self._stores_grad = on
         if on:
             self.data.own()
 
     # -- queries --
 
-    def ndim(self):
+    def ndim(self) -> int:
         """The number of axes."""
         return self.data.nDim()
 
-    def size(self):
+    def size(self) -> int:
         """The number of elements."""
         return self.data.Size()
 
-    def memsize(self):
+    def memsize(self) -> int:
         """Bytes of the elements."""
         return self.data.MemSize()
 
-    def is_empty(self):
+    def is_empty(self) -> bool:
         """True if it has no elements, or neither a shape nor a value."""
         return self.size() == 0 or self.shape == () and not self.data.initialized()
 
-    def is_transpose(self):
+    def is_transpose(self) -> bool:
         """True if it is a transposed view of another's elements."""
         return self.data.transpose()
 
-    def is_dummy(self):
+    def is_dummy(self) -> bool:
         """True if its name is still the generated one."""
         return re.fullmatch(r"Dummy#\d+", self.name) is not None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
             text = np.array2string(self.data.to_numpy(), separator=", ")
         except StateError:
             text = f"<recorded tensor of shape {self.shape}>"
         return f"{text}, {core.dtype_name(self.dtype)}"
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
     # -- shape --
 
-    def transpose(self, axes=None):
+    def transpose(self, axes: Sequence[int] | None = None) -> Tensor:
         """A view with the axes in another order, reversed by default."""
         if axes is None:
             return call(singa.DefaultTranspose, self)
         return call(lambda x: singa.Transpose(x, axes), self)
 
-    def T(self):
+    def T(self) -> Tensor:
         """The axes in reverse order."""
         return self.transpose()
 
-    def reshape(self, *shape):
+    def reshape(self, *shape: ShapeLike) -> Tensor:
         """A view with another shape: one size may be -1. Of a transposed tensor a copy."""
-        shape = shape[0] if len(shape) == 1 else shape
-        shape = singa.to_shape(shape)
-        if -1 not in shape and singa.Product(shape) != self.size():
-            raise ShapeError(f"reshape: a tensor of shape {self.shape} cannot become {shape}")
-        return call(lambda x: singa.Reshape(x, shape), self)
+        sizes = singa.to_shape(shape[0] if len(shape) == 1 else cast("Sequence[int]", shape))
+        if -1 not in sizes and singa.Product(sizes) != self.size():
+            raise ShapeError(f"reshape: a tensor of shape {self.shape} cannot become {sizes}")
+        return call(lambda x: singa.Reshape(x, sizes), self)
 
-    def contiguous(self):
+    def contiguous(self) -> Tensor:
         """A Tensor with the elements in row-major order."""
         return call(singa.Contiguous, self)
 
-    def repeat(self, repeats, axis=None):
+    def repeat(self, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
         """NumPy's repeat; without an axis, of the elements in a row."""
         if not isinstance(repeats, (int, np.integer)) and axis is None:
             raise ValueError("repeat: several counts need an axis")
         return call(lambda x: x.Repeat(repeats, axis), self)
 
-    def __getitem__(self, keys):
+    def __getitem__(self, keys: Index) -> Tensor:
         """A copy of a part. An integer keeps its axis, with size 1, as in SINGA."""
         keys = keys if isinstance(keys, tuple) else (keys,)
         return call(lambda x: _part(x, keys), self)
 
-    def __setitem__(self, keys, value):
+    def __setitem__(self, keys: Index, value: Operand) -> None:
         """A part by steps of 1 becomes a number, an array or a Tensor, in place."""
         bounds = _all_bounds(self.shape, keys if isinstance(keys, tuple) else (keys,))
         if any(step != 1 for _, _, step in bounds):
             raise ValueError("only slices with step 1 can be assigned to")
-        value = operand(value, self)
-        if value is None:
+        new = operand(value, self)
+        if new is None:
             raise TypeError("only a number, an array or a Tensor can be assigned to a part")
         begin, end, _ = zip(*bounds) if bounds else ((), (), ())
-        set_part(self, begin, end, value)
+        set_part(self, begin, end, new)
 
     # -- conversions --
 
-    def reset_like(self, t):
+    def reset_like(self, t: Tensor) -> None:
         """Takes shape, device and type of another tensor; its elements are new."""
         self.data.ResetLike(t.data)
         self._describe()
 
-    def as_type(self, dtype):
+    def as_type(self, dtype: DTypeLike) -> Tensor:
         """A new Tensor of another type."""
         number = core.dtype_number(dtype)
         return call(lambda x: x.AsType(number), self)
 
-    def to_type(self, dtype):
+    def to_type(self, dtype: DTypeLike) -> Self:
         """The same in place."""
         self.data.ToType(core.dtype_number(dtype))
         self._describe()
         return self
 
-    def to_device(self, device):
+    def to_device(self, device: core.Device) -> Self:
         """Moves the elements to a device, in place; returns self."""
         self.data.ToDevice(device)
         self._describe()
         return self
 
-    def to_host(self):
+    def to_host(self) -> Self:
         """Moves the elements to the CPU, in place; returns self."""
         return self.to_device(self.device.host())
 
     # -- copies --
 
-    def _like(self, raw):
+    def _like(self, raw: CTensor) -> Tensor:
         return Tensor(data=raw, requires_grad=self.requires_grad, stores_grad=self.stores_grad)
 
-    def clone(self):
+    def clone(self) -> Tensor:
         """A Tensor with the same elements in new memory."""
         return self._like(self.data.Clone())
 
     deepcopy = clone
 
-    def copy(self):
+    def copy(self) -> Tensor:
         """A Tensor that shares the elements: changes in place are seen by both."""
         return self._like(CTensor(self.data))
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         """A clone of the same name: in a copied model a parameter keeps its own."""
         twin = self.clone()
         twin.name = self.name
         return twin
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[object, ...]]:
         return _rebuilt, (self.data.to_numpy(), self.dtype, self.requires_grad, self.stores_grad,
                           self.name)
 
-    def copy_from_numpy(self, np_array, offset=0):
+    def copy_from_numpy(self, np_array: Array, offset: int = 0) -> None:
         """Copies an array's elements in row-major order, converted to the tensor's type (1.5
         becomes 1 in int32), at once, while recording too. The counts must agree, the shapes need
         not. With an offset, in elements, a smaller array overwrites a part."""
@@ -237,7 +249,7 @@ class Tensor(Methods, Exchange):
                              f"{offset} on for a tensor of shape {self.shape}")
         self.data.from_numpy(np_array, offset)
 
-    def copy_data(self, t):
+    def copy_data(self, t: Tensor) -> None:
         """Takes the elements of another Tensor of as many."""
         if not isinstance(t, Tensor):
             raise ArgumentError(f"copy_data: t is a {type(t).__name__}, must be a Tensor")
@@ -246,7 +258,7 @@ class Tensor(Methods, Exchange):
                              f"{self.shape}")
         self.data.CopyData(t.data)
 
-    def copy_from(self, t, offset=0):
+    def copy_from(self, t: Tensor | Array, offset: int = 0) -> None:
         """copy_data or copy_from_numpy."""
         if isinstance(t, Tensor) and offset == 0:
             self.copy_data(t)
@@ -259,59 +271,59 @@ class Tensor(Methods, Exchange):
 
     # -- fills, in place --
 
-    def _filled(self, inplace, fill, *args):
+    def _filled(self, inplace: bool, fill: Callable[..., object], *args: object) -> Self:
         if not inplace:
             raise NotImplementedError("only inplace=True is supported")
         fill(*args)
         return self
 
-    def set_value(self, x, inplace=True):
+    def set_value(self, x: Number, inplace: bool = True) -> Self:
         """Sets every element to x and returns self. inplace=False: NotImplementedError."""
         return self._filled(inplace, self.data.SetFloatValue, x if isinstance(x, int) else float(x))
 
-    def gaussian(self, mean, std, inplace=True):
+    def gaussian(self, mean: float, std: float, inplace: bool = True) -> Self:
         """Draws every element from a normal distribution, in place; returns self."""
         return self._filled(inplace, singa.Gaussian, mean, std, self.data)
 
-    def uniform(self, low, high, inplace=True):
+    def uniform(self, low: float, high: float, inplace: bool = True) -> Self:
         """Draws every element from [low, high), in place; returns self."""
         return self._filled(inplace, singa.Uniform, low, high, self.data)
 
-    def bernoulli(self, p, inplace=True):
+    def bernoulli(self, p: float, inplace: bool = True) -> Self:
         """Draws every element: 1 with probability p, else 0, in place; returns self."""
         return self._filled(inplace, singa.Bernoulli, p, self.data)
 
     # -- norms, and SINGA's deprecated forms of rows and columns, in place --
 
-    def l1(self):
+    def l1(self) -> float:
         """Mean of the absolute values."""
         return self.data.L1()
 
-    def l2(self):
+    def l2(self) -> float:
         """Root of the sum of squares, divided by the number of elements as in SINGA."""
         return self.data.L2()
 
-    def add_column(self, v):
+    def add_column(self, v: Tensor) -> None:
         """Adds v (rows) to each column of a matrix, in place."""
         singa.AddColumn(v.data, self.data)
 
-    def add_row(self, v):
+    def add_row(self, v: Tensor) -> None:
         """Adds v (columns) to each row of a matrix, in place."""
         singa.AddRow(v.data, self.data)
 
-    def div_column(self, v):
+    def div_column(self, v: Tensor) -> None:
         """Divides each column of a matrix by v (rows), in place."""
         singa.DivColumn(v.data, self.data)
 
-    def div_row(self, v):
+    def div_row(self, v: Tensor) -> None:
         """Divides each row of a matrix by v (columns), in place."""
         singa.DivRow(v.data, self.data)
 
-    def mult_column(self, v):
+    def mult_column(self, v: Tensor) -> None:
         """Multiplies each column of a matrix by v (rows), in place."""
         singa.MultColumn(v.data, self.data)
 
-    def mult_row(self, v):
+    def mult_row(self, v: Tensor) -> None:
         """Multiplies each row of a matrix by v (columns), in place."""
         singa.MultRow(v.data, self.data)
 
@@ -336,7 +348,7 @@ class Tensor(Methods, Exchange):
     __rmatmul__ = reflected(singa.Mult)
     __lt__, __le__ = operator(singa.LT), operator(singa.LE)
     __gt__, __ge__ = operator(singa.GT), operator(singa.GE)
-    __eq__, __ne__ = operator(singa.EQ), operator(singa.NE)
+    __eq__, __ne__ = operator(singa.EQ), operator(singa.NE)     # type: ignore[assignment]
     __hash__ = None             # type: ignore[assignment]
     __and__, __iand__, __rand__ = operator(singa.And), in_place(singa.And), reflected(singa.And)
     __or__, __ior__, __ror__ = operator(singa.Or), in_place(singa.Or), reflected(singa.Or)
@@ -346,12 +358,12 @@ class Tensor(Methods, Exchange):
 Tensor.made = Tensor
 
 
-def _rebuilt(array, dtype, requires_grad, stores_grad, name):
+def _rebuilt(array: Array, dtype: int, requires_grad: bool, stores_grad: bool, name: str) -> Tensor:
     return Tensor(data=array, dtype=dtype, requires_grad=requires_grad, stores_grad=stores_grad,
                   name=name)
 
 
-def _bounds(key, size):
+def _bounds(key: Key, size: int) -> tuple[int, int, int]:
     """(begin, end, step) of an index or a slice of an axis; ValueError if it leaves the axis."""
     if isinstance(key, (int, np.integer)):
         at = int(key) + size if key < 0 else int(key)
@@ -366,7 +378,7 @@ def _bounds(key, size):
     return key.indices(size)
 
 
-def _all_bounds(shape, keys):
+def _all_bounds(shape: Shape, keys: tuple[Key, ...]) -> list[tuple[int, int, int]]:
     """_bounds of every axis."""
     dots = [i for i, key in enumerate(keys) if key is Ellipsis]
     if len(dots) > 1:
@@ -380,7 +392,7 @@ def _all_bounds(shape, keys):
     return [_bounds(key, size) for key, size in zip(keys, shape)]
 
 
-def _part(raw, keys):
+def _part(raw: CTensor, keys: tuple[Key, ...]) -> CTensor:
     """A copy of a part of a raw tensor."""
     bounds = _all_bounds(raw.shape(), keys)
     return singa.Slice(raw, *zip(*bounds)) if bounds else raw.Clone()

@@ -3,6 +3,11 @@
 Methods here and the operators of Tensor go through `call`, which records them as an operator of
 autograd if a gradient flows through an operand.
 """
+from __future__ import annotations
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Self, TypeAlias, Union, cast
+
+
 import numpy as np
 
 from weir import _capi as capi
@@ -13,40 +18,50 @@ from . import singa_wrap as singa
 from .raw.tensor import CTensor, plain_array
 from .tape import Core, backward, no_gradient
 from .taping import Taped, is_training
+from weir.typing import Array, Axes, DTypeLike, Handle, Number, ShapeLike
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+    from .tensor_class import Tensor
 
 
-def _taped(x):
+def _taped(x: Taped) -> bool:
     """True if a gradient flows through results of x."""
     if not x.requires_grad or not (x._stores_grad or x._creator is not None):
         return False
     return is_training() and core.is_float(x.dtype)
 
 
+Operand: TypeAlias = Union[Taped, Number, Array]         # of an operator of Tensors
+Method: TypeAlias = Callable[[Taped, Operand], "Tensor"]
+Nested: TypeAlias = Union[int, float, bool, list["Nested"]]
+
+
 class Function(Core):
     """An operator of a function of raw tensors."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[..., CTensor]) -> None:
         super().__init__()
         self.forward = function
 
 
-def call(function, *xs):
+def call(function: Callable[..., CTensor], *xs: Taped) -> Tensor:
     """function(*raw tensors) of Tensors as a Tensor, differentiated where a gradient is wanted."""
     for x in xs:
         if _taped(x):
-            return Function(function)(*xs)[0]
-    return xs[0].of(function(*[x.data for x in xs]))
+            return Function(function)(*cast("tuple[Tensor, ...]", xs))[0]
+    return xs[0].made(data=function(*[x.data for x in xs]))
 
 
-def _is_number(x):
+def _is_number(x: object) -> TypeIs[Number]:
     return isinstance(x, (int, float, np.number, np.bool_)) or \
         isinstance(x, np.ndarray) and x.ndim == 0
 
 
-def operand(x, like):
+def operand(x: object, like: Taped) -> Taped | Number | None:
     """A Tensor as it is, a number as one of Python, an array as a Tensor of the other's device, in
     64 bits if the other is; else None."""
-    if isinstance(x, type(like)):
+    if isinstance(x, Taped):
         return x
     if _is_number(x):
         return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
@@ -57,57 +72,57 @@ def operand(x, like):
     return None
 
 
-def raw_of(array, device):
+def raw_of(array: Array, device: core.Device) -> CTensor:
     """A new raw tensor with the array's elements and type."""
     raw = CTensor(array.shape, device, core.dtype_number(array.dtype))
     raw.from_numpy(array)
     return raw
 
 
-def operator(function):
+def operator(function: Callable[..., CTensor]) -> Method:
     """A binary operator of Tensors from a function of raw tensors."""
-    def method(self, other):
-        other = operand(other, self)
+    def method(self: Taped, value: Operand) -> Tensor:
+        other = operand(value, self)
         if other is None:
-            return NotImplemented
+            return cast("Tensor", NotImplemented)
         if _is_number(other):
             return call(lambda x: function(x, other), self)
         return call(function, self, other)
     return method
 
 
-def reflected(function):
+def reflected(function: Callable[..., CTensor]) -> Method:
     """The operator with the operands exchanged: a number or an array before it."""
-    def method(self, other):
-        other = operand(other, self)
+    def method(self: Taped, value: Operand) -> Tensor:
+        other = operand(value, self)
         if other is None:
-            return NotImplemented
+            return cast("Tensor", NotImplemented)
         if _is_number(other):
             return call(lambda x: function(other, x), self)
         return call(function, other, self)
     return method
 
 
-def in_place(function):
+def in_place(function: Callable[..., CTensor]) -> Method:
     """An operator that changes its Tensor; it keeps shape and type.
 
     Where no gradient flows it changes the elements, for all that share them. Where one does it
     becomes, by itself, the result of an operator of autograd: see _become.
     """
-    def method(self, other):
-        other = operand(other, self)
+    def method(self: Taped, value: Operand) -> Tensor:
+        other = operand(value, self)
         if other is None:
-            return NotImplemented
+            return cast("Tensor", NotImplemented)
         if _taped(self) and self._creator is not None or not _is_number(other) and _taped(other):
             return _become(self, operator(function)(self, other))
         if _is_number(other) and arith.is_whole(other) and not core.is_float(self.dtype):
-            other = self.of(singa.Scalar(other, self.data))     # integers stay exact
+            other = self.made(data=singa.Scalar(other, self.data))      # integers stay exact
         self.data.put(function(self.data, other if _is_number(other) else other.data).handle)
-        return self
+        return cast("Tensor", self)
     return method
 
 
-def _become(x, y):
+def _become(x: Taped, y: Tensor) -> Tensor:
     """x is what y, a result of autograd, is: its elements, in x's type, and its creator. Elements
     that gradients need are not written over: those that shared x's stay as they are."""
     if x._stores_grad:
@@ -118,13 +133,13 @@ def _become(x, y):
     if y.dtype != x.dtype:
         y = y.as_type(x.dtype)
     x.data, x._creator = y.data, y._creator
-    x._creator.y_id2idx = {id(x): 0}
+    y.creator.y_id2idx = {id(x): 0}
     x.requires_grad = y.requires_grad
     x._describe()
-    return x
+    return cast("Tensor", x)
 
 
-def set_part(x, begin, end, value):
+def set_part(x: Taped, begin: Sequence[int], end: Sequence[int], value: Taped | Number) -> Taped:
     """Elements begin to end of every axis of x become a number or a Tensor, in place."""
     if _is_number(value):
         if _taped(x) and x._creator is not None:
@@ -137,8 +152,8 @@ def set_part(x, begin, end, value):
     return x
 
 
-def _elementwise(function, doc):
-    def method(self):
+def _elementwise(function: Callable[..., CTensor], doc: str) -> Callable[[Taped], Tensor]:
+    def method(self: Taped) -> Tensor:
         return call(function, self)
     method.__name__ = function.__name__.lower()
     method.__doc__ = doc
@@ -151,41 +166,41 @@ class Methods(Taped):
     __array_priority__ = 1000       # array + Tensor is a Tensor
 
     @classmethod
-    def of(cls, raw):
+    def of(cls, raw: CTensor) -> Self:
         """A Tensor that shares a raw tensor."""
-        return cls(data=raw)
+        return cast("Callable[..., Self]", cls)(data=raw)
 
     # -- host data --
 
-    def numpy(self):
+    def numpy(self) -> Array:
         """A new array of the elements."""
         return self.data.to_numpy()
 
-    def tolist(self):
+    def tolist(self) -> Nested:
         """The elements as nested lists of Python numbers."""
-        return self.data.to_numpy().tolist()
+        return cast("Nested", self.data.to_numpy().tolist())
 
-    def item(self):
+    def item(self) -> int | float | bool:
         """The one element, as a Python number."""
         if self.size() != 1:
             raise ValueError(f"item: shape {self.shape} has {self.size()} elements, not 1")
-        return self.data.to_numpy().item()
+        return cast("float", self.data.to_numpy().item())
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self.item())
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self.item())
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a tensor without axes has no length")
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         """The parts along the first axis, without it; numbers of a vector keep shape (1,)."""
         for i in range(len(self)):
             part = self[i]
@@ -193,13 +208,13 @@ class Methods(Taped):
 
     # -- elements --
 
-    def __neg__(self):
+    def __neg__(self) -> Tensor:
         return call(singa.Negative, self)
 
-    def __pos__(self):
+    def __pos__(self) -> Tensor:
         return self.clone()
 
-    def __invert__(self):
+    def __invert__(self) -> Tensor:
         return call(singa.Not, self)
 
     abs = __abs__ = _elementwise(singa.Abs, "Absolute values.")
@@ -219,34 +234,36 @@ class Methods(Taped):
     relu = _elementwise(singa.ReLU, "max(x, 0).")
     erf = _elementwise(singa.Erf, "The error function.")
 
-    def clip(self, min=None, max=None, out=None):
+    def clip(self, min: Number | None = None, max: Number | None = None,
+             out: Tensor | None = None) -> Tensor:
         """Limited to [min, max]; None: no limit."""
         return self._result(call(lambda x: singa.Clip(x, min, max), self), out)
 
     clamp = clip
 
-    def pow(self, x):
+    def pow(self, x: Operand) -> Tensor:
         """self ** x."""
         return self ** x
 
-    def matmul(self, other):
+    def matmul(self, other: Operand) -> Tensor:
         """self @ other."""
         return self @ other
 
     dot = matmul
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> Tensor:
         """A new Tensor of another type."""
         return self.as_type(dtype)
 
     # -- reductions: of all elements without an axis, then of shape (1,) --
 
-    def _reduced(self, op, axis, keepdims, out, *args):
+    def _reduced(self, op: Callable[..., Handle], axis: Axes | None, keepdims: bool,
+                 out: Tensor | None, *args: int) -> Tensor:
         y = call(lambda x: singa.reduced(op, x, axis, keepdims, *args), self)
         return self._result(y, out)
 
     @staticmethod
-    def _result(y, out):
+    def _result(y: Tensor, out: Tensor | None) -> Tensor:
         if out is None:
             return y
         if y._creator is not None and y.requires_grad:
@@ -255,28 +272,34 @@ class Methods(Taped):
         out.data.put(y.data.handle)
         return out
 
-    def sum(self, axis=None, dtype=None, out=None, keepdims=False):
+    def sum(self, axis: Axes | None = None, dtype: DTypeLike | None = None,
+            out: Tensor | None = None, keepdims: bool = False) -> Tensor:
         """The sum along an axis or several (None: all, of shape (1,)). Integers add up in int64.
         dtype: computed in that type."""
         return self._typed(dtype)._reduced(capi.weir_sum, axis, keepdims, out)
 
-    def mean(self, axis=None, dtype=None, out=None, keepdims=False):
+    def mean(self, axis: Axes | None = None, dtype: DTypeLike | None = None,
+             out: Tensor | None = None, keepdims: bool = False) -> Tensor:
         """The mean along an axis or several (None: all, of shape (1,))."""
         return self._typed(dtype)._reduced(capi.weir_mean, axis, keepdims, out)
 
-    def max(self, axis=None, out=None, keepdims=False):
+    def max(self, axis: Axes | None = None, out: Tensor | None = None,
+            keepdims: bool = False) -> Tensor:
         """The largest element along an axis or several (None: all, of shape (1,))."""
         return self._reduced(capi.weir_amax, axis, keepdims, out)
 
-    def min(self, axis=None, out=None, keepdims=False):
+    def min(self, axis: Axes | None = None, out: Tensor | None = None,
+            keepdims: bool = False) -> Tensor:
         """The smallest element along an axis or several (None: all, of shape (1,))."""
         return self._reduced(capi.weir_amin, axis, keepdims, out)
 
-    def prod(self, axis=None, dtype=None, out=None, keepdims=False):
+    def prod(self, axis: Axes | None = None, dtype: DTypeLike | None = None,
+             out: Tensor | None = None, keepdims: bool = False) -> Tensor:
         """The product along an axis or several (None: all, of shape (1,))."""
         return self._typed(dtype)._reduced(capi.weir_prod, axis, keepdims, out)
 
-    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    def var(self, axis: Axes | None = None, dtype: DTypeLike | None = None,
+            out: Tensor | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
         """Mean squared distance from the mean, with n - ddof (0 or 1) as the divisor."""
         x = self._typed(dtype)
         if core.is_float(x.dtype):
@@ -284,42 +307,46 @@ class Methods(Taped):
         y = x.as_type(core.kDouble)._reduced(capi.weir_var, axis, keepdims, None, ddof)
         return self._result(y.as_type(core.kFloat32), out)
 
-    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    def std(self, axis: Axes | None = None, dtype: DTypeLike | None = None,
+            out: Tensor | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
         """The root of var; of equal elements its slope is 0, as PyTorch's."""
         x = self._typed(dtype)
         return self._result(call(lambda t: singa.Std(t, axis, keepdims, ddof), x), out)
 
-    def argmax(self, axis=None, out=None, keepdims=False):
+    def argmax(self, axis: int | None = None, out: Tensor | None = None,
+               keepdims: bool = False) -> Tensor:
         """The first index (int32) of the largest element, of all elements or along an axis."""
         return self._arg(capi.weir_argmax, axis, out, keepdims)
 
-    def argmin(self, axis=None, out=None, keepdims=False):
+    def argmin(self, axis: int | None = None, out: Tensor | None = None,
+               keepdims: bool = False) -> Tensor:
         """The int32 index of the smallest element along an axis (None: of all, row-major)."""
         return self._arg(capi.weir_argmin, axis, out, keepdims)
 
-    def _arg(self, op, axis, out, keepdims):
-        return self._result(self.of(singa.ArgReduce(op, self.data, axis, keepdims)), out)
+    def _arg(self, op: Callable[[Handle, int, bool], Handle], axis: int | None, out: Tensor | None,
+             keepdims: bool) -> Tensor:
+        return self._result(self.made(data=singa.ArgReduce(op, self.data, axis, keepdims)), out)
 
-    def _typed(self, dtype):
-        return self if dtype is None else self.as_type(dtype)
+    def _typed(self, dtype: DTypeLike | None) -> Tensor:
+        return cast("Tensor", self) if dtype is None else self.as_type(dtype)
 
     # -- shapes --
 
-    def view(self, *shape):
+    def view(self, *shape: ShapeLike) -> Tensor:
         """reshape(*shape): the new shape, with one -1 at most."""
         return self.reshape(*shape)
 
-    def flatten(self, start=0):
+    def flatten(self, start: int = 0) -> Tensor:
         """One axis instead of those from `start` on."""
         shape = self.shape[:start] + (singa.Product(self.shape[start:]),)
         return call(lambda x: singa.Reshape(x, shape), self)
 
-    def squeeze(self, axis=None):
+    def squeeze(self, axis: Axes | None = None) -> Tensor:
         """Without one axis of size 1, or all of them."""
         shape = singa.squeezed(self.shape, axis)
         return call(lambda x: singa.Reshape(x, shape), self)
 
-    def unsqueeze(self, axis):
+    def unsqueeze(self, axis: int) -> Tensor:
         """With a new axis of size 1."""
         at = axis + len(self.shape) + 1 if axis < 0 else axis
         if not 0 <= at <= len(self.shape):
@@ -327,28 +354,32 @@ class Methods(Taped):
         shape = self.shape[:at] + (1,) + self.shape[at:]
         return call(lambda x: singa.Reshape(x, shape), self)
 
-    def permute(self, *axes):
+    def permute(self, *axes: int | Sequence[int]) -> Tensor:
         """The axes in another order."""
-        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return call(lambda x: singa.Transpose(x, axes), self)
+        order = cast("Sequence[int]", axes[0] if len(axes) == 1 and not isinstance(axes[0], int)
+                     else axes)
+        return call(lambda x: singa.Transpose(x, order), self)
 
-    def expand(self, *shape):
+    def expand(self, *shape: ShapeLike) -> Tensor:
         """Repeated along axes of size 1 or new ones at the front; -1 keeps a size."""
-        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        at = len(shape) - len(self.shape)
-        shape = tuple(self.shape[i - at] if s == -1 and i >= at else int(s)
-                      for i, s in enumerate(shape))
-        return call(lambda x: singa.Broadcast(x, shape).Clone(), self)
+        given = cast("Sequence[int]", shape[0] if len(shape) == 1 and not isinstance(shape[0], int)
+                     else shape)
+        at = len(given) - len(self.shape)
+        sizes = tuple(self.shape[i - at] if s == -1 and i >= at else int(s)
+                      for i, s in enumerate(given))
+        return call(lambda x: singa.Broadcast(x, sizes).Clone(), self)
 
     # -- gradients --
 
-    def detach(self):
+    def detach(self) -> Tensor:
         """A Tensor of the same elements that gradients do not pass."""
-        return type(self)(data=CTensor(self.data), requires_grad=False)
+        return cast("Callable[..., Tensor]", type(self))(data=CTensor(self.data),
+                                                       requires_grad=False)
 
-    def backward(self, dy=None):
+    def backward(self, dy: Tensor | Number | None = None) -> list[tuple[Tensor, Tensor]]:
         """Pairs (Tensor, gradient) of autograd.backward; an error if there are no pairs."""
-        pairs = list(backward(self, dy))
+        y = cast("Tensor", self)
+        pairs = list(backward(y, dy))
         if not pairs:
-            raise no_gradient(self)
+            raise no_gradient(y)
         return pairs

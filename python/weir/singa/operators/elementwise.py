@@ -1,5 +1,8 @@
 """elementwise - operators that work element by element."""
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Sequence
 
 from weir import _capi as capi
 from weir import core
@@ -9,6 +12,9 @@ from ..tape import Core
 from ..taping import is_training
 from .base import (NoGradient, binary, comparison, define, floating, out,
                              rounding, unary)
+from weir.typing import Handle
+from ..raw.tensor import CTensor
+from ..tensor import Tensor
 
 ReLU, relu = define("ReLU", "relu", lambda self, x: out(arith.relu(x), x), "max(x, 0).")
 Sigmoid, sigmoid = unary("Sigmoid", "sigmoid", capi.weir_sigmoid, "1 / (1 + exp(-x)).")
@@ -48,11 +54,11 @@ SoftSign, softsign = unary("SoftSign", "softsign", capi.weir_softsign, "x / (1 +
 class Identity(Core):
     """x itself, as a view."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_reshape(x.handle, x.shape()), x)
 
 
-def identity(x):
+def identity(x: Tensor) -> Tensor:
     """x itself, as an operator's result."""
     return Identity()(x)[0]
 
@@ -60,15 +66,15 @@ def identity(x):
 class Elu(Core):
     """x > 0 ? x : alpha (exp(x) - 1)."""
 
-    def __init__(self, alpha=1.):
+    def __init__(self, alpha: float = 1.) -> None:
         super().__init__()
         self.alpha = alpha
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_elu(floating(x), self.alpha), x)
 
 
-def elu(x, alpha=1):
+def elu(x: Tensor, alpha: float = 1) -> Tensor:
     """x where it is positive, else alpha (exp(x) - 1)."""
     return Elu(alpha)(x)[0]
 
@@ -76,16 +82,16 @@ def elu(x, alpha=1):
 class SeLU(Core):
     """gamma (x > 0 ? x : alpha (exp(x) - 1))."""
 
-    def __init__(self, alpha=1.67326, gamma=1.0507):
+    def __init__(self, alpha: float = 1.67326, gamma: float = 1.0507) -> None:
         super().__init__()
         self.alpha = alpha
         self.gamma = gamma
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_affine(capi.weir_elu(floating(x), self.alpha), self.gamma, -0.0), x)
 
 
-def selu(x, alpha=1.67326, gamma=1.0507):
+def selu(x: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
     """gamma x where x is positive, else gamma alpha (exp(x) - 1)."""
     return SeLU(alpha, gamma)(x)[0]
 
@@ -93,15 +99,15 @@ def selu(x, alpha=1.67326, gamma=1.0507):
 class LeakyRelu(Core):
     """x > 0 ? x : a x."""
 
-    def __init__(self, a):
+    def __init__(self, a: float) -> None:
         super().__init__()
         self.a = a
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_leaky_relu(floating(x), self.a), x)
 
 
-def leakyrelu(x, a=0.01):
+def leakyrelu(x: Tensor, a: float = 0.01) -> Tensor:
     """x where it is not negative, else a x."""
     return LeakyRelu(a)(x)[0]
 
@@ -109,17 +115,17 @@ def leakyrelu(x, a=0.01):
 class HardSigmoid(Core):
     """alpha x + gamma, limited to [0, 1]."""
 
-    def __init__(self, alpha=0.2, gamma=0.5):
+    def __init__(self, alpha: float = 0.2, gamma: float = 0.5) -> None:
         super().__init__()
         self.alpha = alpha
         self.gamma = gamma
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         line = capi.weir_affine(floating(x), self.alpha, self.gamma)
         return out(capi.weir_clamp(line, 0.0, 1.0), x)
 
 
-def hardsigmoid(x, alpha=0.2, gamma=0.5):
+def hardsigmoid(x: Tensor, alpha: float = 0.2, gamma: float = 0.5) -> Tensor:
     """alpha x + gamma, limited to 0..1."""
     return HardSigmoid(alpha, gamma)(x)[0]
 
@@ -127,13 +133,13 @@ def hardsigmoid(x, alpha=0.2, gamma=0.5):
 class PRelu(Core):
     """x > 0 ? x : slope x; the slope broadcasts to x."""
 
-    def forward(self, x, slope):
+    def forward(self, x: CTensor, slope: CTensor) -> CTensor:
         x_handle, slope_handle = floating(x), floating(slope)
         positive = capi.weir_gt(x_handle, arith.number(0, x_handle))
         return out(capi.weir_where(positive, x_handle, capi.weir_mul(x_handle, slope_handle)), x)
 
 
-def prelu(x, slope):
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """x where it is not negative, else slope x; slope is a Tensor that broadcasts to x."""
     return PRelu()(x, slope)[0]
 
@@ -141,15 +147,15 @@ def prelu(x, slope):
 class Clip(Core):
     """x limited to [min, max]; None is no limit."""
 
-    def __init__(self, min=None, max=None):
+    def __init__(self, min: float | None = None, max: float | None = None) -> None:
         super().__init__()
         self.min, self.max = min, max
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(arith.clamp(x, self.min, self.max), x)
 
 
-def clip(x, min=None, max=None):
+def clip(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
     """x limited to min..max; None: no limit on that side."""
     return Clip(min, max)(x)[0]
 
@@ -167,16 +173,17 @@ Greater, greater = comparison("Greater", "greater", capi.weir_gt, "1 where a > b
 Equal, equal = comparison("Equal", "equal", capi.weir_eq, "1 where a = b, else 0.")
 
 
-def add_all(*xs):
+def add_all(*xs: Tensor) -> Tensor:
     """The sum of Tensors that broadcast."""
     if not xs:
         raise InvalidError("add_all: there is no input")
     return functools.reduce(add, xs)
 
 
-def _logical(name, function, call, doc, names=("a", "b")):
+def _logical(name: str, function: str, call: Callable[..., Handle], doc: str,
+             names: tuple[str, ...] = ("a", "b")) -> tuple[type[Core], Callable[..., Tensor]]:
     """Of truth values: all but 0 is true, the result is 0 or 1."""
-    def forward(self, *xs):
+    def forward(self: Core, *xs: CTensor) -> CTensor:
         return out(capi.weir_cast(call(*[arith.flags(x) for x in xs]), capi.WEIR_F32), xs[0])
 
     return define(name, function, forward, doc, NoGradient, names)
@@ -191,7 +198,7 @@ Not, _not = _logical("Not", "_not", capi.weir_logical_not, "1 where x is 0, else
 
 # ---- any number of inputs ----
 
-def _common(xs, real=False):
+def _common(xs: Sequence[CTensor], real: bool = False) -> list[Handle]:
     """Handles of raw tensors in the type of their sum; real: a float type."""
     number = functools.reduce(arith.result_type, [x.data_type() for x in xs])
     if real and not core.is_float(number):
@@ -202,13 +209,13 @@ def _common(xs, real=False):
 class _Fold(Core):
     """The inputs taken together from the left, two at a time."""
 
-    def forward(self, *xs):
+    def forward(self, *xs: CTensor) -> CTensor:
         if not xs:
             raise InvalidError(f"{self.name}: there is no input")
         return out(functools.reduce(self.pair, _common(xs)), xs[0])
 
     @staticmethod
-    def pair(a, b):
+    def pair(a: Handle, b: Handle) -> Handle:
         raise NotImplementedError
 
 
@@ -216,7 +223,7 @@ class Max(_Fold):
     """The largest, broadcast; of equal ones the first has the gradient. SINGA's ignores dy."""
 
     @staticmethod
-    def pair(a, b):
+    def pair(a: Handle, b: Handle) -> Handle:
         """The larger of two handles, element by element."""
         return capi.weir_where(capi.weir_lt(a, b), b, a)
 
@@ -225,7 +232,7 @@ class Min(_Fold):
     """The smallest, broadcast; of equal ones the first has the gradient. SINGA's ignores dy."""
 
     @staticmethod
-    def pair(a, b):
+    def pair(a: Handle, b: Handle) -> Handle:
         """The smaller of two handles, element by element."""
         return capi.weir_where(capi.weir_gt(a, b), b, a)
 
@@ -236,7 +243,7 @@ class Sum(_Fold):
     single = False
 
     @staticmethod
-    def pair(a, b):
+    def pair(a: Handle, b: Handle) -> Handle:
         """The sum of two handles."""
         return capi.weir_add(a, b)
 
@@ -246,35 +253,35 @@ class Mean(_Fold):
 
     single = False
 
-    def forward(self, *xs):
+    def forward(self, *xs: CTensor) -> CTensor:
         total = functools.reduce(capi.weir_add, _common(xs, real=True))
         return out(capi.weir_affine(total, 1 / len(xs), -0.0), xs[0])
 
 
-def max(*xs):
+def max(*xs: Tensor) -> Tensor:
     """The largest of several Tensors, element by element, broadcast to each other."""
     return Max()(*xs)[0]
 
 
-def min(*xs):
+def min(*xs: Tensor) -> Tensor:
     """The smallest of several Tensors, element by element, broadcast to each other."""
     return Min()(*xs)[0]
 
 
-def _same_shapes(who, xs):
+def _same_shapes(who: str, xs: Sequence[Tensor]) -> None:
     if not xs:
         raise InvalidError(f"{who}: there is no input")
     if any(x.shape != xs[0].shape for x in xs):
         raise ShapeError(f"{who}: shapes {[x.shape for x in xs]} differ")
 
 
-def sum(*xs):
+def sum(*xs: Tensor) -> Tensor:
     """The sum of several Tensors of one shape, element by element (reduce_sum adds up axes)."""
     _same_shapes("sum", xs)
     return Sum()(*xs)[0]
 
 
-def mean(*xs):
+def mean(*xs: Tensor) -> Tensor:
     """The mean of several Tensors of one shape, element by element (reduce_mean is along axes)."""
     _same_shapes("mean", xs)
     return Mean()(*xs)[0]
@@ -286,20 +293,20 @@ class Dropout(Core):
     The mask comes from the device's stream. SINGA scales wrongly and draws the same mask each time.
     """
 
-    def __init__(self, seed=0, ratio=0.5):
+    def __init__(self, seed: int = 0, ratio: float = 0.5) -> None:
         super().__init__()
         del seed
         if not 0 <= ratio <= 1:
             raise ValueError(f"dropout: ratio {ratio!r}, must be from 0 to 1")
         self.ratio = ratio
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         if is_training() and self.ratio > 0:
             return out(capi.weir_dropout(floating(x), self.ratio), x)
         return out(capi.weir_reshape(x.handle, x.shape()), x)
 
 
-def dropout(x, seed=0, ratio=0.5):
+def dropout(x: Tensor, seed: int = 0, ratio: float = 0.5) -> Tensor:
     """In training an element is 0 with probability ratio, else x / (1 - ratio). seed is ignored:
     the device's stream draws. ValueError for a ratio outside 0..1."""
     return Dropout(seed, ratio)(x)[0]

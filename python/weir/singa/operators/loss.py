@@ -1,4 +1,6 @@
 """loss - losses, each a tensor of one element, and similarities."""
+from __future__ import annotations
+
 from weir import _capi as capi
 from weir import core
 from ..asserted import ShapeError
@@ -6,6 +8,8 @@ from ..raw import arith
 from ..raw.tensor import CTensor
 from ..tape import Core, Loss
 from .base import bits, floating, out
+from weir.typing import Handle
+from ..tensor import Tensor
 
 _LEAST = 2.0**-126          # what logarithms are taken of at least
 
@@ -13,16 +17,16 @@ _LEAST = 2.0**-126          # what logarithms are taken of at least
 class _Target(Loss):
     """A loss with a target that has no gradient."""
 
-    def __init__(self, t):
+    def __init__(self, t: Tensor) -> None:
         super().__init__()
         self.t = t.data
 
-    def target(self, x):
+    def target(self, x: CTensor) -> Handle:
         """The target's handle in the type of the raw tensor x."""
         return arith.cast(self.t, x.data_type())
 
 
-def _scalar(handle):
+def _scalar(handle: Handle) -> Handle:
     return capi.weir_reshape(handle, (1,))
 
 
@@ -33,11 +37,11 @@ class SoftMaxCrossEntropy(_Target):
     numbers; SINGA takes their bits for integers. Rows of the class ignore_index do not count.
     """
 
-    def __init__(self, t, ignore_index=-100):
+    def __init__(self, t: Tensor, ignore_index: int = -100) -> None:
         super().__init__(t)
         self.ignore_index = int(ignore_index)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         if self.t.nDim() == 2 and (self.t.shape(1) != 1 or x.shape(1) == 1):
             t = self.target(x)
             total = capi.weir_clamp(capi.weir_sum(t, bits([1]), True), _LEAST, float("inf"))
@@ -45,13 +49,13 @@ class SoftMaxCrossEntropy(_Target):
         return out(capi.weir_cross_entropy_ignore(x.handle, _classes(self.t), self.ignore_index), x)
 
 
-def _classes(t):
+def _classes(t: CTensor) -> Handle:
     """The handle of class numbers (n)."""
     handle = t.handle if t.data_type() == core.kInt64 else arith.cast(t, core.kInt)
     return handle if t.nDim() == 1 else capi.weir_reshape(handle, (-1,))
 
 
-def softmax_cross_entropy(x, t, ignore_index=-100):
+def softmax_cross_entropy(x: Tensor, t: Tensor, ignore_index: int = -100) -> Tensor:
     """The mean loss of logits x (n, c) with class numbers t (n,) or probabilities t (n, c); rows of
     class ignore_index do not count. Shape (1,)."""
     if len(x.shape) != 2:
@@ -64,7 +68,7 @@ def softmax_cross_entropy(x, t, ignore_index=-100):
 class CrossEntropy(_Target):
     """-sum(t log x) / n of probabilities x (n, c) with weights (n, c) or class numbers (n)."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         if self.t.nDim() < x.nDim():
             t = capi.weir_one_hot(_classes(self.t), x.shape(1), core.core_dtype(x.data_type()))
         else:
@@ -74,7 +78,7 @@ class CrossEntropy(_Target):
         return out(_scalar(capi.weir_affine(total, -1.0 / x.shape(0), 0.0)), x)
 
 
-def cross_entropy(x, t):
+def cross_entropy(x: Tensor, t: Tensor) -> Tensor:
     """-sum(t log x) / n of probabilities x (n, c), t class numbers (n,) or weights (n, c). Shape
     (1,)."""
     return CrossEntropy(t)(x)[0]
@@ -83,7 +87,7 @@ def cross_entropy(x, t):
 class BinaryCrossEntropy(_Target):
     """-sum(t log(x + 1e-4) + (1 - t) log(1 - x + 1e-4)) / n, n the size of the first axis."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         t = self.target(x)
         hits = capi.weir_mul(t, capi.weir_log(capi.weir_affine(x.handle, 1.0, 1e-4)))
         misses = capi.weir_mul(capi.weir_affine(t, -1.0, 1.0),
@@ -92,12 +96,12 @@ class BinaryCrossEntropy(_Target):
         return out(_scalar(capi.weir_affine(total, -1.0 / x.shape(0), 0.0)), x)
 
 
-def _same_shape(who, a, b):
+def _same_shape(who: str, a: Tensor, b: Tensor) -> None:
     if a.shape != b.shape:
         raise ShapeError(f"{who}: shapes {a.shape} and {b.shape} differ")
 
 
-def binary_cross_entropy(x, t):
+def binary_cross_entropy(x: Tensor, t: Tensor) -> Tensor:
     """Summed binary cross entropy of probabilities x and targets t of one shape, divided by their
     rows. Shape (1,)."""
     _same_shape("binary_cross_entropy", x, t)
@@ -107,11 +111,11 @@ def binary_cross_entropy(x, t):
 class MeanSquareError(_Target):
     """Mean of (x - t)^2 over all elements."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(_scalar(capi.weir_mse_loss(x.handle, self.target(x))), x)
 
 
-def mse_loss(x, t):
+def mse_loss(x: Tensor, t: Tensor) -> Tensor:
     """The mean of (x - t)^2 over all elements; x and t have one shape. Shape (1,)."""
     _same_shape("mse_loss", x, t)
     return MeanSquareError(t)(x)[0]
@@ -120,15 +124,15 @@ def mse_loss(x, t):
 class RankingLoss(Loss):
     """Mean of max(0, M - pos + neg)."""
 
-    def __init__(self, M=0.2):
+    def __init__(self, M: float = 0.2) -> None:
         super().__init__()
         self.M = M
 
-    def forward(self, pos, neg):
+    def forward(self, pos: CTensor, neg: CTensor) -> CTensor:
         return out(_scalar(capi.weir_ranking_loss(pos.handle, neg.handle, self.M)), pos)
 
 
-def ranking_loss(pos, neg, M=0.2):
+def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
     """The mean of max(0, M - (pos - neg)); both have one shape. Shape (1,)."""
     _same_shape("ranking_loss", pos, neg)
     return RankingLoss(M)(pos, neg)[0]
@@ -137,7 +141,7 @@ def ranking_loss(pos, neg, M=0.2):
 class CosSim(Core):
     """Cosine of the angle between the rows of a and b (n, c): (n)."""
 
-    def forward(self, a, b):
+    def forward(self, a: CTensor, b: CTensor) -> CTensor:
         return out(capi.weir_cosine_similarity(floating(a), floating(b), 0.0), a)
 
     @classmethod
@@ -146,7 +150,7 @@ class CosSim(Core):
         return out(capi.weir_sum(capi.weir_mul(floating(a), floating(b)), bits([1]), False), a)
 
 
-def cossim(a, b):
+def cossim(a: Tensor, b: Tensor) -> Tensor:
     """The cosine of the angle between rows of a and b, both (n, k): shape (n,)."""
     _same_shape("cossim", a, b)
     if len(a.shape) != 2:

@@ -1,19 +1,23 @@
 """matrix - matrix products and biases."""
+from __future__ import annotations
+
 from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..tape import Core
 from .base import floating, out
+from ..raw.tensor import CTensor
+from ..tensor import Tensor
 
 
 class Matmul(Core):
     """Matrices, or batches of them that broadcast."""
 
-    def forward(self, x, w):
+    def forward(self, x: CTensor, w: CTensor) -> CTensor:
         return out(capi.weir_matmul(floating(x), floating(w)), x)
 
 
-def matmul(x, w):
+def matmul(x: Tensor, w: Tensor) -> Tensor:
     """The matrix product of the last two axes; axes before them broadcast."""
     return Matmul()(x, w)[0]
 
@@ -25,11 +29,11 @@ class AddBias(Core):
     In mixed precision the bias is in half, as a linear layer's is.
     """
 
-    def __init__(self, axis=0):
+    def __init__(self, axis: int = 0) -> None:
         super().__init__()
         self.axis = axis
 
-    def forward(self, x, b):
+    def forward(self, x: CTensor, b: CTensor) -> CTensor:
         half = capi.weir_autocast_type(x.device().handle) == core.core_dtype(x.data_type())
         bias = capi.weir_cast(b.handle, capi.weir_tensor_desc(x.handle)[0]) if half else b.handle
         if self.axis == 0 and b.nDim() == 2:
@@ -39,7 +43,7 @@ class AddBias(Core):
         return out(capi.weir_add(x.handle, bias), x)
 
 
-def add_bias(x, b, axis=0):
+def add_bias(x: Tensor, b: Tensor, axis: int = 0) -> Tensor:
     """x (n, m) + b: b (m,) to each row with axis 0, b (n,) to each column with axis 1."""
     if axis not in (0, 1):
         raise InvalidError(f"add_bias: axis {axis}, must be 0 or 1")
@@ -53,20 +57,22 @@ def add_bias(x, b, axis=0):
 class Gemm(Core):
     """alpha A B + beta C; transA and transB transpose A and B, C broadcasts."""
 
-    def __init__(self, alpha=1.0, beta=1.0, transA=0, transB=0):
+    def __init__(self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
+                 transB: int = 0) -> None:
         super().__init__()
         self.alpha = alpha
         self.beta = beta
         self.transA = bool(transA)
         self.transB = bool(transB)
 
-    def forward(self, A, B, C=None):
+    def forward(self, A: CTensor, B: CTensor, C: CTensor | None = None) -> CTensor:
         added = None if C is None else floating(C)
         return out(capi.weir_gemm(floating(A), floating(B), added, self.alpha, self.beta,
                                   self.transA, self.transB), A)
 
 
-def gemm(A, B, C=None, alpha=1.0, beta=1.0, transA=0, transB=0):
+def gemm(A: Tensor, B: Tensor, C: Tensor | None = None, alpha: float = 1.0, beta: float = 1.0,
+         transA: int = 0, transB: int = 0) -> Tensor:
     """alpha A' B' + beta C for matrices, where ' transposes if transA or transB is 1."""
     xs = (A, B) if C is None else (A, B, C)
     return Gemm(alpha, beta, transA, transB)(*xs)[0]

@@ -4,6 +4,10 @@ SINGA has this operator on GPUs only. The handle (CudnnRNNHandle) tells sizes: h
 LSTM, 3 GRU), num_layers, bidirectional. The weights lie in one vector: for each layer and direction
 (w_ih, w_hh), then for each (b_ih, b_hh).
 """
+from __future__ import annotations
+from typing import Protocol
+
+
 from weir import _capi as capi
 from weir import core
 from ..asserted import ArgumentError, InvalidError
@@ -11,18 +15,30 @@ from ..raw import arith
 from ..tape import Core
 from ..tensor import Tensor
 from .base import out
+from weir.typing import Handle, Shape
+from ..raw.tensor import CTensor
+
+class RecurrentHandle(Protocol):
+    """Sizes of recurrent layers: CudnnRNNHandle's, and a layer's own."""
+
+    hidden_size: int
+    mode: int
+    num_layers: int
+    bidirectional: bool
+
 
 LSTM, GRU = 2, 3
 _GATES = {LSTM: 4, GRU: 3}
 
 
-def weight_shapes(handle, features):
+def weight_shapes(handle: RecurrentHandle, features: int) -> list[Shape]:
     """Shapes of the parts of the weight vector, in order; features: size of x's last axis."""
     if handle.mode not in _GATES:
         raise InvalidError(f"_RNN: the handle has mode {handle.mode}, must be 2 (LSTM) or 3 (GRU)")
     ways = 2 if handle.bidirectional else 1
     rows, hidden = _GATES[handle.mode] * handle.hidden_size, handle.hidden_size
-    matrices, biases = [], []
+    matrices: list[Shape] = []
+    biases: list[Shape] = []
     for layer in range(handle.num_layers):
         for _ in range(ways):
             matrices += [(rows, features if layer == 0 else ways * hidden), (rows, hidden)]
@@ -30,7 +46,7 @@ def weight_shapes(handle, features):
     return matrices + biases
 
 
-def _weights(handle, w, features):
+def _weights(handle: RecurrentHandle, w: CTensor, features: int) -> list[Handle]:
     """Handles in the core's order: matrices and biases of each layer and direction together."""
     flat, parts, begin = capi.weir_reshape(w.handle, (-1,)), [], 0
     for shape in weight_shapes(handle, features):
@@ -48,25 +64,26 @@ class _RNN(Core):
     seq_lengths (n) with use_mask: a sequence that has ended keeps its state, its outputs are 0.
     """
 
-    def __init__(self, handle, return_sequences=False, use_mask=False, seq_lengths=None):
+    def __init__(self, handle: RecurrentHandle, return_sequences: bool = False,
+                 use_mask: bool = False, seq_lengths: Tensor | None = None) -> None:
         super().__init__()
         self.handle = handle
         self.return_sequences = return_sequences
         if use_mask and not isinstance(seq_lengths, Tensor):
             raise ArgumentError("_RNN: use_mask needs seq_lengths, a Tensor, which is a "
                                 f"{type(seq_lengths).__name__}")
-        self.lengths = seq_lengths.data if use_mask else None
+        self.lengths = seq_lengths.data if use_mask and seq_lengths is not None else None
 
     weight_shapes = staticmethod(weight_shapes)
 
-    def _mask(self, x):
+    def _mask(self, x: CTensor) -> Handle | None:
         if self.lengths is None:
             return None
         lengths = capi.weir_reshape(arith.cast(self.lengths, core.kInt), (1, -1))
         steps = capi.weir_arange(x.device().handle, capi.WEIR_I32, x.shape(0), 0.0, 1.0)
         return capi.weir_lt(capi.weir_reshape(steps, (-1, 1)), lengths)
 
-    def _last(self, y, x):
+    def _last(self, y: Handle, x: CTensor) -> Handle:
         """(n, hidden): the output at the last step of each sequence, 0 for one without steps."""
         steps, n = x.shape(0), x.shape(1)
         if self.lengths is None:
@@ -79,7 +96,7 @@ class _RNN(Core):
         rows = capi.weir_add(rows, capi.weir_arange(device, i32, n, 0.0, 1.0))
         return capi.weir_gather(capi.weir_reshape(y, (steps * n, -1)), rows)
 
-    def forward(self, x, hx, cx, w):
+    def forward(self, x: CTensor, hx: CTensor, cx: CTensor, w: CTensor) -> CTensor:
         lstm = self.handle.mode == LSTM
         weights = _weights(self.handle, w, x.shape(2))
         y = capi.rnn(lstm, x.handle, weights, hx.handle, cx.handle if lstm else None,

@@ -1,32 +1,37 @@
 """reduce - sums and means over axes, softmax."""
+from __future__ import annotations
+
 import math
 
 from weir import _capi as capi
 from ..raw import arith
 from ..tape import Core
 from .base import axis_of, bits, floating, out
+from weir.typing import Axes
+from ..raw.tensor import CTensor
+from ..tensor import Tensor
 
 
 class _Reduce(Core):
     """Over these axes (None: all); keepdims leaves them with size 1."""
 
-    def __init__(self, axes=None, keepdims=1):
+    def __init__(self, axes: Axes | None = None, keepdims: int = 1) -> None:
         super().__init__()
         self.axes = [axes] if isinstance(axes, int) else axes
         self.keepdims = bool(keepdims)
 
-    def _dims(self, x):
+    def _dims(self, x: CTensor) -> int:
         return bits(axis_of(int(axis), x.nDim(), self.name) for axis in self.axes or ())
 
 
 class ReduceSum(_Reduce):
     """The sum over axes; of integers exact."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(arith.reduce(capi.weir_sum, x, self._dims(x), self.keepdims), x)
 
 
-def reduce_sum(x, axes=None, keepdims=1):
+def reduce_sum(x: Tensor, axes: Axes | None = None, keepdims: int = 1) -> Tensor:
     """The sum along axes (None: all), which stay with size 1 unless keepdims is 0."""
     return ReduceSum(axes, keepdims)(x)[0]
 
@@ -34,11 +39,11 @@ def reduce_sum(x, axes=None, keepdims=1):
 class ReduceMean(_Reduce):
     """The mean over axes."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_mean(floating(x), self._dims(x), self.keepdims), x)
 
 
-def reduce_mean(x, axes=None, keepdims=1):
+def reduce_mean(x: Tensor, axes: Axes | None = None, keepdims: int = 1) -> Tensor:
     """The mean along axes (None: all), which stay with size 1 unless keepdims is 0."""
     return ReduceMean(axes, keepdims)(x)[0]
 
@@ -46,11 +51,11 @@ def reduce_mean(x, axes=None, keepdims=1):
 class GlobalAveragePool(Core):
     """Mean over all axes but the first and that of the channels: the second, or the last."""
 
-    def __init__(self, data_format="channels_first"):
+    def __init__(self, data_format: str = "channels_first") -> None:
         super().__init__()
         self.data_format = data_format
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         first = self.data_format == "channels_first"
         dims = bits(range(2, x.nDim()) if first else range(1, x.nDim() - 1))
         if not dims:
@@ -58,7 +63,7 @@ class GlobalAveragePool(Core):
         return out(capi.weir_mean(floating(x), dims, True), x)
 
 
-def globalaveragepool(x, data_format="channels_first"):
+def globalaveragepool(x: Tensor, data_format: str = "channels_first") -> Tensor:
     """The mean of each channel: (n, c, h, w) -> (n, c, 1, 1), or (n, h, w, c) -> (n, 1, 1, c) with
     "channels_last"."""
     return GlobalAveragePool(data_format)(x)[0]
@@ -67,11 +72,11 @@ def globalaveragepool(x, data_format="channels_first"):
 class SoftMax(Core):
     """exp(x) / sum(exp(x)) over all axes from `axis` on."""
 
-    def __init__(self, axis=1):
+    def __init__(self, axis: int = 1) -> None:
         super().__init__()
         self.axis = axis
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         axis = 0 if x.nDim() == 1 and self.axis == 1 else self.axis
         axis = axis_of(axis, x.nDim(), self.name)
         if axis == x.nDim() - 1:
@@ -81,6 +86,6 @@ class SoftMax(Core):
         return out(capi.weir_reshape(capi.weir_softmax(rows, 1), x.shape()), x)
 
 
-def softmax(x, axis=1):
+def softmax(x: Tensor, axis: int = 1) -> Tensor:
     """Softmax over `axis` and all axes after it together, as SINGA; -1 is the last axis alone."""
     return SoftMax(axis)(x)[0]

@@ -1,35 +1,43 @@
 """shapes - operators that move elements: shapes, parts, joins, indices, types."""
+from __future__ import annotations
+from collections.abc import Sequence
+from typing import cast as typed
+
+
 import numpy as np
+from numpy.typing import NDArray
 
 from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..raw import arith
-from .. import singa_wrap as singa
 from ..tape import Core
 from ..tensor import Tensor
-from .base import (NoGradient, TO_END, axis_of, constant, host, index, out, shape_of)
+from .base import (HostData, NoGradient, TO_END, axis_of, constant, host, index, out, shape_of)
+from weir.typing import Array, Axes, DTypeLike, Handle, Shape as Sizes
+from ..raw.tensor import CTensor, result
+from ..tape import Gradient
 
 
-def _list(values):
+def _list(values: Axes) -> list[int]:
     """A list of ints of one int or several."""
     if isinstance(values, (int, np.integer)):
         return [int(values)]
     return [int(value) for value in values]
 
 
-def _product(sizes):
+def _product(sizes: Sequence[int]) -> int:
     return int(np.prod(sizes, dtype=np.int64))
 
 
 class Flatten(Core):
     """Two axes: the product of those before `axis`, and of the rest."""
 
-    def __init__(self, axis=1):
+    def __init__(self, axis: int = 1) -> None:
         super().__init__()
         self.axis = axis
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         shape = x.shape()
         if not -len(shape) <= self.axis <= len(shape):
             raise ValueError(f"{self.name}: axis {self.axis} is out of range for {len(shape)} axes")
@@ -37,7 +45,7 @@ class Flatten(Core):
         return out(capi.weir_reshape(x.handle, (_product(shape[:axis]), _product(shape[axis:]))), x)
 
 
-def flatten(x, axis=1):
+def flatten(x: Tensor, axis: int = 1) -> Tensor:
     """Two axes: the product of the axes before `axis`, and that of the others."""
     return Flatten(axis)(x)[0]
 
@@ -45,17 +53,17 @@ def flatten(x, axis=1):
 class Reshape(Core):
     """Other dims for the same elements: 0 copies that of x, -1 is what is left."""
 
-    def __init__(self, shape):
+    def __init__(self, shape: Axes) -> None:
         super().__init__()
         self.shape = _list(shape)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         shape = [x.shape(i) if size == 0 and i < x.nDim() else size
                  for i, size in enumerate(self.shape)]
         return out(capi.weir_reshape(x.handle, shape), x)
 
 
-def reshape(x, shape):
+def reshape(x: Tensor, shape: Axes) -> Tensor:
     """x in another shape of as many elements; one size may be -1."""
     return Reshape(shape)(x)[0]
 
@@ -63,17 +71,17 @@ def reshape(x, shape):
 class Transpose(Core):
     """Axis i of the result is axis perm[i] of x; None reverses all."""
 
-    def __init__(self, perm=None):
+    def __init__(self, perm: Sequence[int] | None = None) -> None:
         super().__init__()
         self.perm = None if perm is None else tuple(perm)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         if self.perm is not None and sorted(self.perm) != list(range(x.nDim())):
             raise ValueError(f"{self.name}: {self.perm} is not a permutation of {x.nDim()} axes")
         return out(capi.weir_transpose(x.handle, self.perm), x)
 
 
-def transpose(x, shape):
+def transpose(x: Tensor, shape: Sequence[int] | None) -> Tensor:
     """The axes of x in the order that `shape` lists."""
     return Transpose(shape)(x)[0]
 
@@ -81,11 +89,11 @@ def transpose(x, shape):
 class Squeeze(Core):
     """Without the given axes of size 1; without all of them if none is given."""
 
-    def __init__(self, axis=[]):
+    def __init__(self, axis: Axes = []) -> None:
         super().__init__()
         self.axis = _list(axis)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         shape = x.shape()
         axes = {axis_of(axis, len(shape), self.name) for axis in self.axis}
         for axis in axes:
@@ -96,7 +104,7 @@ class Squeeze(Core):
         return out(capi.weir_reshape(x.handle, kept), x)
 
 
-def squeeze(x, axis=[]):
+def squeeze(x: Tensor, axis: Axes = []) -> Tensor:
     """Without the axes listed, which must have size 1; []: without all of size 1."""
     return Squeeze(axis)(x)[0]
 
@@ -104,11 +112,11 @@ def squeeze(x, axis=[]):
 class Unsqueeze(Core):
     """With new axes of size 1 at these places of the result."""
 
-    def __init__(self, axis):
+    def __init__(self, axis: Axes) -> None:
         super().__init__()
         self.axis = _list(axis)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         ndim = x.nDim() + len(self.axis)
         axes = {axis_of(axis, ndim, self.name) for axis in self.axis}
         if len(axes) != len(self.axis):
@@ -118,7 +126,7 @@ class Unsqueeze(Core):
         return out(capi.weir_reshape(x.handle, shape), x)
 
 
-def unsqueeze(x, axis=-1):
+def unsqueeze(x: Tensor, axis: Axes = -1) -> Tensor:
     """With new axes of size 1 at the places listed, a number or a list."""
     return Unsqueeze(axis)(x)[0]
 
@@ -126,16 +134,16 @@ def unsqueeze(x, axis=-1):
 class Expand(Core):
     """x broadcast together with the shape (as ONNX: an axis of 1 keeps the size of x)."""
 
-    def __init__(self, shape):
+    def __init__(self, shape: Axes) -> None:
         super().__init__()
         self.shape = _list(shape)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         shape = np.broadcast_shapes(x.shape(), tuple(self.shape))
         return out(capi.weir_expand(x.handle, shape), x)
 
 
-def expand(x, shape):
+def expand(x: Tensor, shape: Axes) -> Tensor:
     """x repeated along axes of size 1 to the given shape, as ONNX's Expand."""
     return Expand(shape)(x)[0]
 
@@ -145,15 +153,15 @@ class Concat(Core):
 
     single = False
 
-    def __init__(self, axis=0):
+    def __init__(self, axis: int = 0) -> None:
         super().__init__()
         self.axis = axis
 
-    def forward(self, *xs):
+    def forward(self, *xs: CTensor) -> CTensor:
         return out(capi.weir_concat([x.handle for x in xs], self.axis), xs[0])
 
 
-def cat(xs, axis=0):
+def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors joined along `axis`; all other axes agree."""
     return Concat(axis)(*xs)[0]
 
@@ -161,7 +169,8 @@ def cat(xs, axis=0):
 class Split(Core):
     """Parts of these sizes along an axis, or num_output equal ones; a tuple."""
 
-    def __init__(self, axis, parts, num_output=None):
+    def __init__(self, axis: int, parts: Sequence[int] | None,
+                 num_output: int | None = None) -> None:
         super().__init__()
         self.axis = axis
         self.parts = parts
@@ -169,15 +178,15 @@ class Split(Core):
         if parts is None and num_output is None:
             raise InvalidError("split: parts or num_output is needed, both are None")
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> tuple[CTensor, ...]:
         axis = axis_of(self.axis, x.nDim(), self.name)
         parts = self.parts
-        if parts is None:
+        if parts is None and self.num_output is not None:
             if x.shape(axis) % self.num_output:
                 raise ShapeError(f"{self.name}: axis {axis} of shape {x.shape()} has no "
                                  f"{self.num_output} equal parts")
             parts = [x.shape(axis) // self.num_output] * self.num_output
-        if sum(parts) != x.shape(axis):
+        if parts is None or sum(parts) != x.shape(axis):
             raise ValueError(f"{self.name}: parts {parts} do not add up to the axis of size "
                              f"{x.shape(axis)}")
         begins = np.cumsum([0] + list(parts))
@@ -185,7 +194,8 @@ class Split(Core):
                      for begin, size in zip(begins, parts))
 
 
-def split(x, axis, parts, num_output=None):
+def split(x: Tensor, axis: int, parts: Sequence[int] | None,
+          num_output: int | None = None) -> tuple[Tensor, ...]:
     """A tuple of Tensors: x cut along `axis` into parts of these sizes, or into num_output equal
     ones."""
     return Split(axis, parts, num_output)(x)
@@ -194,14 +204,15 @@ def split(x, axis, parts, num_output=None):
 class Slice(Core):
     """x[start:end:step] of the given axes, by NumPy's rule; ends beyond the axis are cut."""
 
-    def __init__(self, starts, ends, axes=None, steps=None):
+    def __init__(self, starts: Axes, ends: Axes, axes: Axes | None = None,
+                 steps: Axes | None = None) -> None:
         super().__init__()
         self.starts = _list(starts)
         self.ends = _list(ends)
         self.axes = None if axes is None else _list(axes)
         self.steps = None if steps is None else _list(steps)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         begin, end, step = [0] * x.nDim(), [TO_END] * x.nDim(), [1] * x.nDim()
         axes = range(len(self.starts)) if self.axes is None else self.axes
         steps = [1] * len(self.starts) if self.steps is None else self.steps
@@ -211,12 +222,13 @@ class Slice(Core):
         return out(capi.weir_slice(x.handle, begin, end, step), x)
 
 
-def slice(x, starts, ends, axes=None, steps=None):
+def slice(x: Tensor, starts: Axes, ends: Axes, axes: Axes | None = None,
+          steps: Axes | None = None) -> Tensor:
     """x from starts to ends, exclusive, along axes (None: the first ones) with steps (None: 1)."""
     return Slice(starts, ends, axes, steps)(x)[0]
 
 
-def _front(axis, ndim):
+def _front(axis: int, ndim: int) -> list[int]:
     """The order of axes that brings one to the front, keeping that of the others."""
     return [axis] + [i for i in range(ndim) if i != axis]
 
@@ -224,12 +236,12 @@ def _front(axis, ndim):
 class Gather(Core):
     """x at these indices of an axis; the axes of the indices, any number, take its place."""
 
-    def __init__(self, axis, indices):
+    def __init__(self, axis: int, indices: HostData | Tensor) -> None:
         super().__init__()
         self.axis = axis
         self.indices = indices
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         ndim = x.nDim()
         axis = axis_of(self.axis, ndim, self.name)
         indices = index(self.indices, x.shape(axis), x.device())
@@ -242,7 +254,7 @@ class Gather(Core):
         return out(rows, x)
 
 
-def gather(x, axis, indices):
+def gather(x: Tensor, axis: int, indices: HostData | Tensor) -> Tensor:
     """Elements of x at integer indices along `axis`; indices below 0 count from the end."""
     return Gather(axis, indices)(x)[0]
 
@@ -252,17 +264,17 @@ class Tile(Core):
     fewer repeats than axes (NumPy's tile counts these from the last axis); for more repeats than
     axes x gets new ones in front."""
 
-    def __init__(self, repeats):
+    def __init__(self, repeats: Axes) -> None:
         super().__init__()
         self.repeats = _list(repeats)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         ndim = max(x.nDim(), len(self.repeats))
         handle = capi.weir_reshape(x.handle, (1,) * (ndim - x.nDim()) + x.shape())
         return out(capi.weir_tile(handle, self.repeats + [1] * (ndim - len(self.repeats))), x)
 
 
-def tile(x, repeats):
+def tile(x: Tensor, repeats: Axes) -> Tensor:
     """x repeated: the n-th number along the n-th axis, axes beyond the list once. A number is a
     list of one."""
     return Tile(repeats)(x)[0]
@@ -272,7 +284,8 @@ _PAD_MODES = {"constant": capi.WEIR_PAD_CONSTANT, "reflect": capi.WEIR_PAD_REFLE
               "edge": capi.WEIR_PAD_EDGE}
 
 
-def _mirrored(handle, before, after):
+def _mirrored(handle: Handle, before: list[int],
+              after: list[int]) -> tuple[Handle, list[int], list[int]]:
     """(handle, pads left) after whole mirror images, as long as a pad is wider than one."""
     shape = shape_of(handle)
     one = [1 if size == 1 else 0 for size in shape]         # its own image: repeated
@@ -284,7 +297,7 @@ def _mirrored(handle, before, after):
     while any(n >= size > 0 for n, size in zip(before + after, shape + shape)):
         wide = [[size - 1 if n >= size > 0 else 0 for n, size in zip(pads, shape)]
                 for pads in (before, after)]
-        handle = capi.weir_pad(handle, *wide, capi.WEIR_PAD_REFLECT, 0.0)
+        handle = capi.weir_pad(handle, wide[0], wide[1], capi.WEIR_PAD_REFLECT, 0.0)
         before, after = ([n - w for n, w in zip(pads, widths)]
                          for pads, widths in zip((before, after), wide))
     return handle, before, after
@@ -293,7 +306,7 @@ def _mirrored(handle, before, after):
 class Pad(Core):
     """x with pads in ONNX's order: before each axis, then behind each axis."""
 
-    def __init__(self, mode, pads, constant=0.):
+    def __init__(self, mode: str | bytes, pads: Axes, constant: float = 0.) -> None:
         super().__init__()
         if isinstance(mode, bytes):
             mode = mode.decode()
@@ -303,7 +316,7 @@ class Pad(Core):
         self.pads = _list(pads)
         self.constant = float(constant)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         ndim = x.nDim()
         if len(self.pads) != 2 * ndim:
             raise ShapeError(f"{self.name}: {len(self.pads)} pads for shape {x.shape()}, must be "
@@ -314,7 +327,7 @@ class Pad(Core):
         return out(capi.weir_pad(handle, before, after, _PAD_MODES[self.mode], self.constant), x)
 
 
-def pad(x, mode, pads, constant=0.):
+def pad(x: Tensor, mode: str | bytes, pads: Axes, constant: float = 0.) -> Tensor:
     """x with borders: pads lists the widths before each axis, then those after. mode: "constant",
     "reflect" or "edge"."""
     return Pad(mode, pads, constant)(x)[0]
@@ -323,7 +336,7 @@ def pad(x, mode, pads, constant=0.):
 class UpSample(Core):
     """Each element scales[i] times along axis i."""
 
-    def __init__(self, mode, scales):
+    def __init__(self, mode: str | bytes, scales: HostData | Tensor) -> None:
         super().__init__()
         if isinstance(mode, bytes):
             mode = mode.decode()
@@ -333,7 +346,7 @@ class UpSample(Core):
             raise ValueError(f"upsample: scales {list(host(scales))}, must be whole")
         self.scales = [int(scale) for scale in host(scales)]
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         if len(self.scales) != x.nDim():
             raise ShapeError(f"{self.name}: {len(self.scales)} scales for shape {x.shape()}, must "
                              f"be {x.nDim()}")
@@ -344,7 +357,7 @@ class UpSample(Core):
         return out(capi.weir_reshape(handle, shape_of(handle)), x)
 
 
-def upsample(x, mode, scales):
+def upsample(x: Tensor, mode: str | bytes, scales: HostData | Tensor) -> Tensor:
     """x with each axis repeated `scales` times; mode is "nearest"."""
     return UpSample(mode, scales)(x)[0]
 
@@ -352,7 +365,7 @@ def upsample(x, mode, scales):
 class _Blocks(Core):
     """Between channels and blocks of pixels; mode: where a pixel's number stands in a channel's."""
 
-    def __init__(self, blocksize, mode="DCR"):
+    def __init__(self, blocksize: int, mode: str | bytes = "DCR") -> None:
         super().__init__()
         if isinstance(mode, bytes):
             mode = mode.decode()
@@ -365,7 +378,7 @@ class _Blocks(Core):
 class DepthToSpace(_Blocks):
     """(n, b b c, h, w) -> (n, c, b h, b w)."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         b = self.blocksize
         if self.mode == "DCR":
             return out(capi.weir_depth_to_space(x.handle, b), x)
@@ -378,7 +391,7 @@ class DepthToSpace(_Blocks):
         return out(capi.weir_reshape(parts, (n, c // (b * b), h * b, w * b)), x)
 
 
-def depth_to_space(x, blocksize, mode="DCR"):
+def depth_to_space(x: Tensor, blocksize: int, mode: str | bytes = "DCR") -> Tensor:
     """(n, c, h, w) -> (n, c / b^2, h b, w b) for blocks of b x b, in ONNX's order DCR or CRD."""
     return DepthToSpace(blocksize, mode)(x)[0]
 
@@ -386,7 +399,7 @@ def depth_to_space(x, blocksize, mode="DCR"):
 class SpaceToDepth(_Blocks):
     """(n, c, b h, b w) -> (n, b b c, h, w)."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         b = self.blocksize
         if self.mode == "DCR":
             return out(capi.weir_space_to_depth(x.handle, b), x)
@@ -399,7 +412,7 @@ class SpaceToDepth(_Blocks):
         return out(capi.weir_reshape(parts, (n, c * b * b, h // b, w // b)), x)
 
 
-def space_to_depth(x, blocksize, mode="DCR"):
+def space_to_depth(x: Tensor, blocksize: int, mode: str | bytes = "DCR") -> Tensor:
     """(n, c, h, w) -> (n, c b^2, h / b, w / b) for blocks of b x b, the inverse of depth_to_space.
     """
     return SpaceToDepth(blocksize, mode)(x)[0]
@@ -412,26 +425,27 @@ class ScatterElements(Core):
     stays.
     """
 
-    def __init__(self, indices, updates, axis=0):
+    def __init__(self, indices: HostData | Tensor, updates: HostData | Tensor,
+                 axis: int = 0) -> None:
         super().__init__()
         self.indices = indices
         self.updates = updates
         self.axis = axis
 
-    def _sources(self, shape):
+    def _sources(self, shape: Sizes) -> NDArray[np.int32]:
         """For each place of x the number of the update that it gets, or -1."""
         indices = host(self.indices).astype(np.int64)
         axis = axis_of(self.axis, len(shape), self.name)
         size = shape[axis]
         if indices.size and (indices.min() < -size or indices.max() >= size):
             raise ValueError(f"{self.name}: an index is outside an axis of size {size}")
-        places = list(np.indices(indices.shape))
+        places: list[Array] = list(np.indices(indices.shape))
         places[axis] = np.where(indices < 0, indices + size, indices)
         sources = np.full(shape, -1, np.int32)
         sources[tuple(places)] = np.arange(indices.size, dtype=np.int32).reshape(indices.shape)
         return sources
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         if x.nDim() != 2:
             raise ShapeError(f"{self.name}: x has shape {x.shape()}, must have 2 axes")
         sources = self._sources(x.shape())
@@ -445,7 +459,8 @@ class ScatterElements(Core):
         return out(capi.weir_where(stays, x.handle, values), x)
 
 
-def scatter_elements(x, indices, updates, axis=0):
+def scatter_elements(x: Tensor, indices: HostData | Tensor, updates: HostData | Tensor,
+                     axis: int = 0) -> Tensor:
     """x with `updates` written at `indices` along `axis`; all three have the same number of axes.
     """
     return ScatterElements(indices, updates, axis)(x)[0]
@@ -454,11 +469,11 @@ def scatter_elements(x, indices, updates, axis=0):
 class Where(Core):
     """a where the condition (list, array or Tensor) is not 0, else b; all broadcast."""
 
-    def __init__(self, condition):
+    def __init__(self, condition: HostData | Tensor) -> None:
         super().__init__()
         self.condition = condition
 
-    def forward(self, a, b):
+    def forward(self, a: CTensor, b: CTensor) -> CTensor:
         if isinstance(self.condition, Tensor):
             condition = arith.flags(self.condition.data)
         else:
@@ -467,7 +482,7 @@ class Where(Core):
         return out(capi.weir_where(condition, arith.cast(a, number), arith.cast(b, number)), a)
 
 
-def where(x, y, condition):
+def where(x: Tensor, y: Tensor, condition: HostData | Tensor) -> Tensor:
     """x where the condition is not 0, else y; all three broadcast."""
     return Where(condition)(x, y)[0]
 
@@ -475,19 +490,19 @@ def where(x, y, condition):
 class Embedding(Core):
     """Rows of w at the numbers x of any shape: (..., columns)."""
 
-    def forward(self, x, w):
+    def forward(self, x: CTensor, w: CTensor) -> CTensor:
         self.x = (x.value.desc, x.device())
         return out(capi.weir_gather(w.handle, arith.index(x)), x)
 
-    def backward(self, dy):
-        dx, dw = super().backward(dy)
+    def backward(self, *dys: Gradient) -> tuple[CTensor | None, CTensor | None]:
+        dx, dw = typed("tuple[CTensor | None, CTensor | None]", super().backward(*dys))
         if dx is None:
             desc, device = self.x
-            dx = singa.result(capi.weir_fill(device.handle, desc, 0.0), device)
+            dx = result(capi.weir_fill(device.handle, desc, 0.0), device)
         return dx, dw
 
 
-def embedding(x, w):
+def embedding(x: Tensor, w: Tensor) -> Tensor:
     """The rows of w (words, columns) at the whole numbers of x (...): (..., columns)."""
     return Embedding()(x, w)[0]
 
@@ -495,15 +510,15 @@ def embedding(x, w):
 class Cast(Core):
     """x as another element type; gradients pass between float types."""
 
-    def __init__(self, to):
+    def __init__(self, to: DTypeLike) -> None:
         super().__init__()
         self.to = core.dtype_number(to)
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_cast(x.handle, core.core_dtype(self.to)), x)
 
 
-def cast(x, to):
+def cast(x: Tensor, to: DTypeLike) -> Tensor:
     """x in another element type, given by number, name or NumPy type."""
     return Cast(to)(x)[0]
 
@@ -511,14 +526,14 @@ def cast(x, to):
 class Shape(NoGradient):
     """The dims of x, int32."""
 
-    def forward(self, x):
-        return singa.result(constant(x.shape(), core.kInt, x.device()), x.device())
+    def forward(self, x: CTensor) -> CTensor:
+        return result(constant(x.shape(), core.kInt, x.device()), x.device())
 
-    def backward(self, dy):
+    def backward(self, dy: CTensor) -> list[int]:       # type: ignore[override]
         return list(dy.shape())
 
 
-def shape(x):
+def shape(x: Tensor) -> Tensor:
     """The shape of x as an int32 Tensor, without a gradient."""
     return Shape()(x)[0]
 
@@ -526,12 +541,12 @@ def shape(x):
 class NonZero(NoGradient):
     """(axes, n): where x is not 0, int32. It reads x, so it fails while the device records."""
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         places = np.asarray(np.nonzero(x.to_numpy()), np.int32)
-        return singa.result(constant(places, core.kInt, x.device()), x.device())
+        return result(constant(places, core.kInt, x.device()), x.device())
 
 
-def nonzero(x):
+def nonzero(x: Tensor) -> Tensor:
     """The int32 indices of elements that are not 0, (axes, count), without a gradient. It reads x
     at once: StateError while the device records."""
     return NonZero()(x)[0]
@@ -540,13 +555,13 @@ def nonzero(x):
 class OneHot(NoGradient):
     """values[1] where the new axis is at the index, values[0] elsewhere; negative from the end."""
 
-    def __init__(self, axis, depth, values):
+    def __init__(self, axis: int, depth: HostData | Tensor, values: HostData | Tensor) -> None:
         super().__init__()
         self.axis = axis
         self.depth = int(host(depth).reshape(-1)[0])
         self.values = [float(value) for value in host(values).reshape(-1)]
 
-    def forward(self, indices):
+    def forward(self, indices: CTensor) -> CTensor:
         axis = axis_of(self.axis, indices.nDim() + 1, self.name)
         off, on = self.values
         handle = index(indices, self.depth, indices.device())
@@ -559,7 +574,8 @@ class OneHot(NoGradient):
         return out(capi.weir_transpose(rows, order), indices)
 
 
-def onehot(axis, indices, depth, values):
+def onehot(axis: int, indices: Tensor, depth: HostData | Tensor,
+           values: HostData | Tensor) -> Tensor:
     """values[1] at the index, values[0] elsewhere, on a new axis of size depth at `axis`."""
     return OneHot(axis, depth, values)(indices)[0]
 
@@ -567,11 +583,11 @@ def onehot(axis, indices, depth, values):
 class ConstantOfShape(NoGradient):
     """A value everywhere, float32; x holds the shape and is read at once."""
 
-    def __init__(self, value=0.):
+    def __init__(self, value: HostData = 0.) -> None:
         super().__init__()
         self.value = float(np.asarray(value).reshape(-1)[0])
 
-    def forward(self, x):
+    def forward(self, x: CTensor) -> CTensor:
         sizes = [int(size) for size in x.to_numpy().reshape(-1)]
         if any(size < 0 for size in sizes):
             raise InvalidError(f"{self.name}: shape {tuple(sizes)} has a negative size")
@@ -579,6 +595,6 @@ class ConstantOfShape(NoGradient):
         return out(capi.weir_fill(x.device().handle, desc, self.value), x)
 
 
-def constant_of_shape(x, value=0):
+def constant_of_shape(x: Tensor, value: HostData = 0) -> Tensor:
     """A Tensor whose shape is the elements of x, each element `value`."""
     return ConstantOfShape(value)(x)[0]

@@ -33,7 +33,7 @@ def vjp(device: core.Device, forward: Callable[..., Handle], xs: Sequence[Handle
             capi.weir_tensor_set_needs_grad(x, True)
         y = forward(*xs)
     dxs = capi.vjp([y], [capi.weir_reshape(dy, capi.weir_tensor_desc(y)[1])], xs)
-    return cast(list[Handle], dxs)
+    return cast("list[Handle]", dxs)
 
 
 def ReLUBackward(dy: Tensor, x: Tensor) -> Tensor:

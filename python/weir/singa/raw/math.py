@@ -112,12 +112,12 @@ def _binary(name: str, op: BinaryCall,
     """function(a, b[, out]) of raw tensors, one of which may be a number"""
     def function(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
         if not isinstance(a, Tensor):
-            handle = arith.with_number(op, cast(Tensor, b), a, swap=True)
+            handle = arith.with_number(op, cast("Tensor", b), a, swap=True)
         else:
             handle = arith.binary(op, a, b) if isinstance(b, Tensor) else number_op(a, b)
         if out is not None:
             return _into(out, handle)
-        return _of(handle, a if isinstance(a, Tensor) else cast(Tensor, b))
+        return _of(handle, a if isinstance(a, Tensor) else cast("Tensor", b))
     function.__name__ = function.__qualname__ = name
     return function
 
@@ -159,7 +159,7 @@ def _truth(x: Number, like: Tensor) -> Tensor:
 def _logical(name: str, op: BinaryCall) -> BinaryFunction:
     """function(a, b) of which elements are not 0, one a number perhaps: 0 and 1 in float32."""
     def function(a: Operand, b: Operand) -> Tensor:
-        a, b = (a if isinstance(a, Tensor) else _truth(a, cast(Tensor, b)),
+        a, b = (a if isinstance(a, Tensor) else _truth(a, cast("Tensor", b)),
                 b if isinstance(b, Tensor) else _truth(b, a))
         for x in (a, b):
             if not is_float(x.data_type()) and x.data_type() != kBool:
@@ -187,7 +187,7 @@ def _compare(name: str, op: BinaryCall, swapped: BinaryCall) -> BinaryFunction:
     """function(a, b): 0 and 1 in float32; one may be a number. swapped: op of b and a."""
     def function(a: Operand, b: Operand) -> Tensor:
         if not isinstance(a, Tensor):
-            like = cast(Tensor, b)
+            like = cast("Tensor", b)
             return _of(arith.compare_number(swapped, like, a), like)
         if isinstance(b, Tensor):
             return _of(arith.compare(op, a, b), a)

@@ -30,7 +30,7 @@ def to_shape(shape: ShapeLike) -> Shape:
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
     try:
-        return tuple(operator.index(s) for s in cast(Sequence[SupportsIndex], shape))
+        return tuple(operator.index(s) for s in cast("Sequence[SupportsIndex]", shape))
     except TypeError:
         raise TypeError(f"a shape must be integers, not {shape!r}; weir.array makes a tensor "
                         "of values"

@@ -5,8 +5,6 @@ derives its handle again when the base has a newer version.
 """
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from weir import _capi as capi
@@ -57,7 +55,7 @@ class View(Value):
     def handle(self) -> Handle:
         if self._handle is None or self._version != self.base.version:
             self._derive()
-        return cast(Handle, self._handle)
+        return self._handle         # type: ignore[return-value]     # derived by now
 
     @property
     def owned(self) -> bool:
