@@ -49,7 +49,7 @@ weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip 
 weir_sources(test_graph test/graph/compile buffering fault half handles levels several step)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
 weir_sources(test_graph test/graph/frontend autocast custom_op memory record)
-weir_sources(test_graph test/graph/ir scope)
+weir_sources(test_graph test/graph/ir names scope)
 weir_sources(test_graph test/graph/memory/budget budget cache frontier offloaded_state
     offloaded_values placed_steps replan trained_policies value_ranges)
 weir_sources(test_graph test/graph/memory/explain explain head picture)

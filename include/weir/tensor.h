@@ -120,6 +120,22 @@ WEIR_API weir_status weir_tensor_set_trainable(weir_tensor *t, bool on);
 WEIR_API weir_status weir_scope_begin(weir_device *d);
 WEIR_API weir_status weir_scope_end(weir_device *d);
 
+/* Until the matching end, operations that are recorded or computed belong to `name`, for all texts
+ * about a graph and for error messages: a scope "conv1" inside "layer1" makes "layer1/conv1/relu".
+ * weir_apply opens one for each layer that has a name. Names do not change plans. Scopes nest, and
+ * are closed in the reverse order; a name may be "block1/attention". ERR_INVALID for an empty name,
+ * a control character, or a path of more than 511 bytes; ERR_STATE for an end without a begin. */
+WEIR_API weir_status weir_name_scope_begin(weir_device *d, const char *name);
+WEIR_API weir_status weir_name_scope_end(weir_device *d);
+
+/* The open path, "layer1/conv1"; "" outside any scope. Valid until the next begin or end. */
+WEIR_API const char *weir_name_scope(weir_device *d);
+
+/* Names an input, parameter, state or result (copied; NULL or "": no name) for texts and errors. A
+ * result of a graph is named while the graph is being recorded. ERR_INVALID for a name with control
+ * characters, ERR_STATE for a handle without elements. */
+WEIR_API weir_status weir_set_name(weir_tensor *t, const char *name);
+
 /* Releases what the innermost scope holds so far and leaves it open. A graph being recorded is such
  * a scope; with no scope open it is the device's. For bindings that retain each handle they use. */
 WEIR_API weir_status weir_scope_clear(weir_device *d);

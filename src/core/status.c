@@ -30,6 +30,15 @@ weir_status weir_fail(weir_status s, const char *format, ...)
     return s;
 }
 
+weir_status weir_fail_inside(const char *path, weir_status s)
+{
+    const size_t n = strlen(path);
+
+    if (n == 0 || (strncmp(last.text, path, n) == 0 && last.text[n] == '/'))
+        return s;
+    return weir_fail(s, "%s/%s", path, last.text);
+}
+
 void weir_error_clear(void)
 {
     last.status = WEIR_OK;

@@ -11,6 +11,10 @@
  * separated by ", ". */
 weir_status weir_fail_unknown(const char *what, const char *name, size_t n, const char *names);
 
+/* Puts "PATH/" before the sentence of the last failure unless it begins so, or the path is "".
+ * Returns s. */
+weir_status weir_fail_inside(const char *path, weir_status s);
+
 /* How many failures have poisoned a recording (weir_poison), in which thread. */
 typedef struct weir_poison_mark {
     const void *thread;

@@ -75,11 +75,6 @@ weir_device *weir_tensor_device(const weir_tensor *t)
     return NULL;
 }
 
-const char *weir_tensor_name(const weir_tensor *t)
-{
-    return t && t->name ? t->name : "";
-}
-
 bool weir_tensor_needs_grad(const weir_tensor *t)
 {
     return t && t->needs_grad;

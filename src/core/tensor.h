@@ -21,7 +21,7 @@ struct weir_tensor {
     uint64_t     leaf;          /* number of a leaf that may have a gradient, counted from 1 per
                                  * device; 0: any other tensor */
     bool         trainable;     /* weir_backward collects its gradient */
-    char        *name;          /* owned, or NULL */
+    char        *name;          /* of a view: owned, or NULL; other names are in the block */
     const char  *gone;          /* why the handle became hollow: a static string that follows "the
                                  * tensor"; NULL otherwise */
     struct weir_tensor *next;   /* in the graph's or the session's list of handles */

@@ -9,6 +9,7 @@
 
 typedef struct event {
     const char *name, *category; /* category NULL: a counter sample */
+    char       *text;            /* owned: the name, instead of `name`; or NULL */
     double      begin, end;      /* seconds since the trace began */
     uint64_t    value;           /* bytes moved, or the counter's value */
     int         track;
@@ -39,32 +40,42 @@ void weir_trace_free(weir_trace *t)
 {
     if (!t)
         return;
+    for (uint32_t i = 0; i < t->events.n; i++)
+        weir_mem_free(t->events.at[i].text);
     weir_vec_free(&t->events);
     weir_mem_free(t);
 }
 
 static void add(weir_trace *t, event e)
 {
-    if (!weir_vec_push(&t->events, e))
-        t->lost++;
+    if (weir_vec_push(&t->events, e))
+        return;
+    weir_mem_free(e.text);
+    t->lost++;
 }
 
 void weir_trace_event(weir_trace *t, const char *name, const char *category, int track,
                       double begin, double end, uint64_t bytes)
 {
-    add(t, (event){name, category, begin - t->origin, end - t->origin, bytes, track});
+    add(t, (event){name, category, NULL, begin - t->origin, end - t->origin, bytes, track});
+}
+
+void weir_trace_event_text(weir_trace *t, char *text, const char *category, double begin,
+                           double end, uint64_t bytes)
+{
+    add(t, (event){"", category, text, begin - t->origin, end - t->origin, bytes, 0});
 }
 
 void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value)
 {
-    add(t, (event){name, NULL, at - t->origin, at - t->origin, value, 0});
+    add(t, (event){name, NULL, NULL, at - t->origin, at - t->origin, value, 0});
 }
 
 /* One JSON object; the format wants microseconds. */
 static void event_json(weir_string *s, const event *e)
 {
     weir_string_add(s, "{\"name\": \"");
-    weir_string_add_json(s, e->name);
+    weir_string_add_json(s, e->text ? e->text : e->name);
     weir_string_add(s, "\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, ", e->track, e->begin * 1e6);
     if (!e->category) {
         weir_string_add(s, "\"ph\": \"C\", \"args\": {\"value\": %llu}}",

@@ -20,6 +20,10 @@ void        weir_trace_free(weir_trace *t);
 void weir_trace_event(weir_trace *t, const char *name, const char *category, int track,
                       double begin, double end, uint64_t bytes);
 
+/* The same on track 0, with a name that the trace takes over (weir_mem_free; NULL: ""). */
+void weir_trace_event_text(weir_trace *t, char *text, const char *category, double begin,
+                           double end, uint64_t bytes);
+
 /* Adds a sample of a counter (live bytes over time). */
 void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value);
 

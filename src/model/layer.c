@@ -6,12 +6,68 @@
 #include "model/summary.h"
 
 #include <math.h>
+#include <string.h>
 
-static weir_tensor *apply(const weir_layer *l, weir_tensor *x)
+/* The part of the name below `outer`, or all of it. */
+static const char *below(const char *name, const char *outer)
+{
+    const size_t n = outer ? strlen(outer) : 0;
+
+    return n > 0 && strncmp(name, outer, n) == 0 && name[n] == '.' ? name + n + 1 : name;
+}
+
+weir_status weir_inside_begin(weir_model *m, const char *name, const char **outer)
+{
+    char              path[WEIR_NAME_MAX];
+    const char *const part = below(name, m->inside);
+    size_t            n = 0;
+
+    *outer = m->inside;
+    for (; part[n] && n + 1 < sizeof path; n++)
+        path[n] = part[n] == '.' ? '/'
+                  : (unsigned char)part[n] < ' ' || part[n] == 0x7f ? '?' : part[n];
+    path[n] = '\0';
+    WEIR_TRY(weir_name_scope_begin(m->dev, n ? path : "layer"));
+    m->inside = name;
+    return WEIR_OK;
+}
+
+weir_status weir_inside_end(weir_model *m, const char *outer)
+{
+    m->inside = outer;
+    return weir_name_scope_end(m->dev);
+}
+
+/* Puts the open path before the sentence of a failure in the layer that does not have it. */
+static void tell_where(weir_device *d)
+{
+    const char *const path = weir_name_scope(d), *const told = weir_error();
+    const size_t      n = strlen(path);
+
+    if (strncmp(told, path, n) != 0 || told[n] != '/')
+        (void)weir_fail(weir_error_status(), "%s/%s", path, told);
+}
+
+static weir_tensor *apply_scoped(const weir_layer *l, weir_tensor *x)
 {
     if (!l->scoped)
         return l->apply(l, x);
     return weir_unit_begin(x) ? weir_unit_end(x, l->apply(l, x)) : NULL;
+}
+
+static weir_tensor *apply(const weir_layer *l, weir_tensor *x)
+{
+    weir_model *const m = l->model;
+    const char       *outer;
+
+    if (!*l->name)
+        return apply_scoped(l, x);
+    if (weir_inside_begin(m, l->name, &outer) != WEIR_OK)
+        return NULL;
+    weir_tensor *const y = apply_scoped(l, x);
+    if (!y)
+        tell_where(m->dev);
+    return weir_inside_end(m, outer) == WEIR_OK ? y : NULL;
 }
 
 /* The outermost layer opens the scope of mixed precision, and returns f32. */

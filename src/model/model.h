@@ -44,6 +44,7 @@ struct weir_model {
     weir_list    layers;
     weir_owned   params, states;
     struct weir_summary *summary;       /* while one is made: weir_apply notes layers in it */
+    const char  *inside;        /* full name of the layer being applied; NULL: none */
 };
 
 /* Sizes of the model's lists when a constructor began. */
@@ -78,6 +79,11 @@ bool weir_layer_is_within(const weir_layer *l, const weir_layer *of);
  * scope and returns it. */
 bool         weir_unit_begin(const weir_tensor *x);
 weir_tensor *weir_unit_end(const weir_tensor *x, weir_tensor *y);
+
+/* Opens a name scope for what has the full name, below that of the layer being applied:
+ * "0/conv1" for "layer1.0.conv1" inside "layer1". Sets *outer for the call that ends it. */
+weir_status weir_inside_begin(weir_model *m, const char *name, const char **outer);
+weir_status weir_inside_end(weir_model *m, const char *outer);
 
 /* A parameter or state "LAYER.PART" (PART alone if the layer has no name) of l, or of the model if
  * l is NULL, filled with `value`, owned by m. */

@@ -19,6 +19,7 @@ static void block_destroy(weir_ref *self)
     if (b->has_spill_slot)
         weir_device_spill_slot_free(b->dev, b->spill_slot);
     weir_ref_drop(b->dev);
+    weir_mem_free(b->name);
     weir_mem_free(b);
 }
 

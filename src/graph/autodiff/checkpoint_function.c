@@ -90,7 +90,7 @@ weir_status weir_segment_note(weir_segment *s, const weir_call *c, weir_tensor *
 static weir_status run(weir_session *s, const weir_segment *seg, weir_tensor *const *x, int nout,
                        weir_tensor **y)
 {
-    const uint32_t   depth = s->mark.n, casts = s->outer_casts.n;
+    const uint32_t   depth = s->mark.n, casts = s->outer_casts.n, names = s->path.mark.n;
     const int        no_grad = s->no_grad;
     const weir_dtype autocast = s->autocast;
     weir_tensor     *made[WEIR_MAX_OUT] = {NULL};
@@ -110,6 +110,7 @@ static weir_status run(weir_session *s, const weir_segment *seg, weir_tensor *co
     s->no_grad = no_grad;
     s->autocast = autocast;
     s->outer_casts.n = casts;
+    weir_name_path_unwind(&s->path, names);
     weir_scope_unwind(s, depth);
     return status;
 }
@@ -166,6 +167,8 @@ typedef struct weir_outside {
     uint64_t   rng, seed, frozen_from, frozen_to;
     int        no_grad;
     weir_dtype autocast;
+    uint32_t   renames;
+    const struct weir_tape *naming;
 } weir_outside;
 
 /* Sets the state that the first run began with and returns the current one. The seed is restored
@@ -173,7 +176,7 @@ typedef struct weir_outside {
 static weir_outside begin_recompute(weir_session *s, const weir_segment *seg)
 {
     const weir_outside before = {*stream(s), s->dev->seed, s->frozen_from,
-                                 s->frozen_to, s->no_grad, s->autocast};
+                                 s->frozen_to, s->no_grad, s->autocast, s->renames, s->naming};
 
     *stream(s) = seg->rng;
     s->dev->seed = s->recording ? s->dev->seed : seg->seed;
@@ -181,6 +184,8 @@ static weir_outside begin_recompute(weir_session *s, const weir_segment *seg)
     s->frozen_to = s->dev->changes;
     s->no_grad = seg->no_grad;
     s->autocast = seg->autocast;
+    s->renames = seg->first_call;
+    s->naming = NULL;
     s->recompute++;
     return before;
 }
@@ -194,6 +199,8 @@ static void end_recompute(weir_session *s, const weir_outside *before)
     s->frozen_to = before->frozen_to;
     s->no_grad = before->no_grad;
     s->autocast = before->autocast;
+    s->renames = before->renames;
+    s->naming = before->naming;
 }
 
 weir_status weir_recompute_run(weir_recompute *a, weir_session *s)
@@ -254,6 +261,7 @@ static weir_status run_outermost(weir_session *s, weir_segment *seg, int nout, w
 
     seg->rng = *stream(s);
     seg->seed = s->dev->seed;
+    seg->first_call = s->replay ? s->renames : s->recording ? s->recording->names.calls.n : 0;
     seg->no_grad = s->no_grad;
     seg->autocast = s->autocast;
     s->segment = seg;

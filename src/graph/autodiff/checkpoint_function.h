@@ -19,6 +19,7 @@ typedef struct weir_segment {
     uint64_t           drawn;       /* by how much the first run advanced it */
     uint64_t           seed;        /* of the device in the first run */
     uint64_t           since;       /* dev->changes when the first run ended */
+    uint32_t           first_call;  /* graph on: its first call in the names of the graph */
     int                no_grad;     /* of the session in the first run */
     weir_dtype         autocast;
     int                nin;

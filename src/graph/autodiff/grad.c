@@ -96,10 +96,9 @@ static weir_status visit(weir_traversal *w, weir_tape *t)
         return WEIR_OK;
     const uint64_t now = w->s->recording ? w->s->recording->id : 0;
     if (t->graph != now)
-        return weir_fail(WEIR_ERR_STATE,
-                         "%s: %s was computed with the graph %s; forward and backward belong in "
-                         "the same recording",
-                         w->who, weir_tape_name(t), t->graph ? "on" : "off");
+        return weir_fail(WEIR_ERR_STATE, "%s: %s was computed with the graph %s; forward and "
+                         "backward belong in the same recording", w->who, weir_tape_name(t),
+                         t->graph ? "on" : "off");
     if (w->outer && t->order <= w->recompute->order)
         return weir_segment_captured(weir_tape_name(t));
     if (!weir_vec_push(&w->nodes, (weir_traversal_node){.tape = t}))
@@ -250,6 +249,7 @@ static weir_status traverse_nodes(weir_traversal *w)
         weir_traversal_node *n = &w->nodes.at[i];
         if (n->want && has_dy(n)) {
             WEIR_TRY(weir_scope_begin(w->s->dev));
+            w->s->naming = n->tape;
             const weir_status status = propagate(w, n);
             weir_scope_unwind(w->s, w->s->mark.n - 1);
             WEIR_TRY(status);
@@ -320,6 +320,7 @@ static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n
 static weir_status seed(weir_traversal *w, size_t i)
 {
     weir_tensor *const y = w->y[i];
+    w->s->naming = y->tape;
     weir_tensor *const dy = w->ones ? weir_fill(y->dev, y->layout.desc, 1.0) : w->dy[i];
 
     if (!dy)
@@ -343,7 +344,6 @@ static weir_status check_seed(const weir_traversal *w, const weir_tensor *y, con
 {
     const weir_desc *const d = &y->layout.desc, *const e = &dy->layout.desc;
     char                   a[WEIR_DESC_TEXT], b[WEIR_DESC_TEXT];
-
     if (dy->gone)
         return weir_tensor_check_there(w->who, dy);
     if (dy->dev != y->dev)
@@ -382,6 +382,7 @@ static weir_status traverse_back(weir_traversal *w)
     s->phase = WEIR_BACKWARD;
     s->autocast = WEIR_F32;
     const weir_status status = seed_and_traverse(w);
+    s->naming = NULL;
     s->autocast = autocast;
     s->phase = phase;
     s->no_grad--;

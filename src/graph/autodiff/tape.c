@@ -93,6 +93,7 @@ static weir_tape *tape_new(weir_session *s, size_t attr_bytes)
     t->seed = s->dev->seed;
     t->since = s->dev->changes;
     t->attr_bytes = attr_bytes;
+    t->name = WEIR_NONE;
     return t;
 }
 
@@ -122,8 +123,8 @@ static void made_by(weir_tensor *y, weir_tape *t, int i)
     y->needs_grad = weir_tensor_is_float(y);
 }
 
-weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
-                          weir_tensor *const *out)
+weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, uint32_t name,
+                          weir_tensor *const *in, weir_tensor *const *out)
 {
     const weir_opdef *def = c->def;
     weir_tape        *t = tape_new(s, c->attr_bytes);
@@ -132,6 +133,7 @@ weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, wei
         return WEIR_ERR_NOMEM;
     t->def = c->def;
     t->rng = rng;
+    t->name = name;
     if (c->attr_bytes)
         memcpy(t->attr, c->attr, c->attr_bytes);
     const bool ok = link_up(t, c->nin, in, def->reads_in, c->nout, out, def->reads_out);
@@ -260,14 +262,15 @@ uint32_t weir_tape_wants(const weir_tape *t)
 static weir_status record_grad(const weir_tape *t, weir_grad *g)
 {
     weir_session *const    s = t->session;
-    const weir_tape *const outer = s->differentiating;
+    const weir_tape *const outer = s->differentiating, *const naming = s->naming;
     const uint64_t         seed = s->dev->seed;
 
-    s->differentiating = t;
+    s->differentiating = s->naming = t;
     s->dev->seed = t->graph ? seed : t->seed;
     const weir_status status = g->def->grad(g);
     s->dev->seed = seed;
     s->differentiating = outer;
+    s->naming = naming;
     return status;
 }
 

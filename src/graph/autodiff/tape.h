@@ -19,6 +19,7 @@ typedef struct weir_tape {
     uint64_t      order;            /* later calls have larger numbers: a topological order */
     uint64_t          graph; /* identity of the recording; 0: the call ran immediately */
     uint64_t      rng;              /* position of the call in the random stream */
+    uint32_t      name;             /* recorded: its call in the graph's names */
     uint64_t      seed;             /* of the device at the call, to repeat its draws */
     uint64_t      since;            /* dev->changes at the call: later changes of operands are
                                      * errors */
@@ -35,10 +36,10 @@ typedef struct weir_tape {
 } weir_tape;
 
 /* Adds a node for a call and links out[] to it. in[] and out[] are the op's actual operands, after
- * casts and dense copies; rng is the call's position in the random stream. Fails with ERR_NOMEM
- * only. */
-weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, weir_tensor *const *in,
-                          weir_tensor *const *out);
+ * casts and dense copies; rng is the call's position in the random stream, name its number in the
+ * names of the graph being recorded. Fails with ERR_NOMEM only. */
+weir_status weir_tape_add(weir_session *s, const weir_call *c, uint64_t rng, uint32_t name,
+                          weir_tensor *const *in, weir_tensor *const *out);
 
 /* Adds a node for a checkpoint. `segment` is a weir_segment, whose reference the node takes over
  * (on failure the caller keeps it). The node keeps the elements of all of in[]. made: bit i: link

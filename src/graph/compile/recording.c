@@ -248,6 +248,8 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     close_recording(g);
     g->state = WEIR_GRAPH_BROKEN;
     if (status == WEIR_OK)
+        status = weir_names_number(&g->names);
+    if (status == WEIR_OK)
         status = weir_plan_make(g, passes, options);
     if (status == WEIR_OK)
         g->state = WEIR_GRAPH_PLANNED;
@@ -283,7 +285,9 @@ void weir_graph_free(weir_graph *g)
             weir_ref_drop(b);
         else if (b)
             b->owner = NULL;
+        weir_mem_free(g->storages.at[i].name);
     }
+    weir_names_free(&g->names);
     for (uint32_t i = 0; i < g->nodes.n; i++)
         weir_mem_free(g->nodes.at[i].attr);
     weir_mem_free(g->poison_message);

@@ -25,13 +25,10 @@ typedef struct weir_recording {
     weir_tensor      *in[WEIR_MAX_IN];
     weir_tensor      *out[WEIR_MAX_OUT];
     uint64_t          rng;
+    uint32_t          name;         /* graph on: the recorded call that names it */
+    weir_name_mark    mark;
     bool              scoped;       /* an inner scope is open, which holds casts and copies */
 } weir_recording;
-
-static const char *name_of(const weir_tensor *t)
-{
-    return t->name ? t->name : "";
-}
 
 /* Fails if a gradient, or the second run of a checkpoint, would read an input that has changed
  * since the forward pass. */
@@ -52,7 +49,7 @@ static weir_status check_version(const weir_recording *r, int i)
     return weir_fail(WEIR_ERR_STATE, "weir_checkpoint: the function is called again for the "
                      "gradient, and input %d '%s' %s of %s, which it reads, has been changed by %s "
                      "since: take all gradients before the change, or compute the forward again "
-                     "after it", i, name_of(t), weir_desc_text(&t->layout.desc, text),
+                     "after it", i, weir_tensor_name(t), weir_desc_text(&t->layout.desc, text),
                      r->def->name, by);
 }
 
@@ -76,12 +73,17 @@ static weir_status check_input(const weir_recording *r, int i)
             "weir_keep the value before weir_graph_end",
             r->def->name, i, weir_desc_text(&t->layout.desc, text));
     if (!b->written && b->never)
-        return weir_fail(WEIR_ERR_STATE, "%s: input %d, '%s' %s, %s", r->def->name, i, name_of(t),
-                         weir_desc_text(&t->layout.desc, text), b->never);
-    if (!r->s->recording && !b->written && b->bytes > 0 && !(r->def->write_only >> i & 1))
-        return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written",
-                         r->def->name, i, name_of(t), weir_desc_text(&t->layout.desc, text));
+        return weir_fail(WEIR_ERR_STATE, "%s: input %d, '%s' %s, %s", r->def->name, i,
+                         weir_tensor_name(t), weir_desc_text(&t->layout.desc, text), b->never);
     return check_version(r, i);
+}
+
+/* Graph off: is input i read, but without a value? */
+static bool lacks_value(const weir_recording *r, int i)
+{
+    const weir_block *b = r->in[i]->block;
+
+    return !r->s->recording && !b->written && b->bytes > 0 && !(r->def->write_only >> i & 1);
 }
 
 /* Fails unless an update may overwrite the input: it must be all of a parameter, state or input,
@@ -126,21 +128,6 @@ static weir_status check_inputs(weir_recording *r, weir_device *d)
     return WEIR_OK;
 }
 
-/* Replaces input i by `by` (NULL: the call that should have made it failed). */
-static weir_status replace(weir_recording *r, int i, weir_tensor *by)
-{
-    r->in[i] = by;
-    return by ? WEIR_OK : weir_error_status();
-}
-
-static weir_status begin_scope(weir_recording *r)
-{
-    if (!r->scoped)
-        WEIR_TRY(weir_scope_begin(r->s->dev));
-    r->scoped = true;
-    return WEIR_OK;
-}
-
 /* Finds the type to which the inputs are promoted. Returns false if their shapes do not broadcast:
  * the call is then recorded without casts, so that its error names the types as given. */
 static bool meeting_type(const weir_recording *r, weir_dtype *type)
@@ -158,6 +145,48 @@ static bool meeting_type(const weir_recording *r, weir_dtype *type)
     const bool whole = !weir_is_any_float(all.dtype) && all.dtype != WEIR_BOOL;
     *type = whole && r->def->flags & WEIR_PROMOTE_FLOAT ? WEIR_F32 : all.dtype;
     return true;
+}
+
+/* Graph off: fails if an input has no value. A mistake in shapes or types is reported first, as in
+ * a graph, where inputs are written later: they are checked as if the casts had been made. */
+static weir_status check_values(weir_recording *r)
+{
+    weir_dtype type[WEIR_MAX_IN], common;
+    char       text[WEIR_DESC_TEXT];
+    int        i = 0;
+
+    while (i < r->call.nin && !lacks_value(r, i))
+        i++;
+    if (i == r->call.nin)
+        return WEIR_OK;
+    for (int k = 0; k < r->call.nin; k++)
+        type[k] = r->in[k]->layout.desc.dtype;
+    weir_autocast_types(r->s, r->def, r->call.nin, type);
+    const bool meet = r->def->promotes && meeting_type(r, &common);
+    for (int k = 0; k < r->call.nin; k++) {
+        r->in_layout[k].desc = r->in[k]->layout.desc;
+        r->in_layout[k].desc.dtype = meet && r->def->promotes >> k & 1 ? common : type[k];
+        weir_shape_dense(&r->in_layout[k]);
+    }
+    r->call.alias = -1;
+    WEIR_TRY(r->def->infer(&r->call));
+    return weir_fail(WEIR_ERR_STATE, "%s: input %d '%s' %s has never been written", r->def->name, i,
+                     weir_tensor_name(r->in[i]), weir_desc_text(&r->in[i]->layout.desc, text));
+}
+
+/* Replaces input i by `by` (NULL: the call that should have made it failed). */
+static weir_status replace(weir_recording *r, int i, weir_tensor *by)
+{
+    r->in[i] = by;
+    return by ? WEIR_OK : weir_error_status();
+}
+
+static weir_status begin_scope(weir_recording *r)
+{
+    if (!r->scoped)
+        WEIR_TRY(weir_scope_begin(r->s->dev));
+    r->scoped = true;
+    return WEIR_OK;
 }
 
 /* Adds the casts of mixed precision (autocast.h). */
@@ -232,6 +261,29 @@ static void orphaned(weir_block *b)
 {
     weir_graph *g = b->owner;
     g->storages.at[b->storage].block = NULL;
+    g->storages.at[b->storage].name = b->name;
+    b->name = NULL;
+}
+
+/* Graph on: finds the call that names this one. A gradient is named by the call that it belongs to,
+ * the second run of a checkpoint by the calls of the first. */
+static weir_status name_call(weir_recording *r)
+{
+    weir_session *const s = r->s;
+    weir_graph *const   g = s->recording;
+
+    if (s->naming && s->naming->graph == g->id && s->naming->name < g->names.calls.n) {
+        r->name = s->naming->name;
+        r->mark = WEIR_NAME_GRAD;
+        return WEIR_OK;
+    }
+    r->mark = s->replay ? WEIR_NAME_RECOMPUTE : WEIR_NAME_CALL;
+    if (s->replay && s->renames < g->names.calls.n &&
+        g->names.calls.at[s->renames].def == r->def) {
+        r->name = s->renames++;
+        return WEIR_OK;
+    }
+    return weir_names_call(&g->names, &s->path, g->id, r->def, &r->name);
 }
 
 /* Graph on: appends the call as a node. */
@@ -246,8 +298,12 @@ static weir_status append_node(weir_recording *r)
     n->phase = r->def->flags & WEIR_UPDATE && g->backward ? WEIR_UPDATES : r->s->phase;
     n->rng = r->rng;
     n->segment = r->s->replay;
+    bool named;
+    n->name = weir_names_use(&g->names, r->name, r->mark, &named);
     n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;
     n->dead = true;             /* until complete, since a failure below leaves it in the list */
+    if (!named)
+        return WEIR_ERR_NOMEM;
     for (int i = 0; i < r->call.nin; i++) {
         if (weir_evict_fix(r->in[i]->block) != WEIR_OK)
             return weir_error_status();
@@ -337,11 +393,14 @@ static void look_at_inputs(const weir_recording *r)
 static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *recompute)
 {
     WEIR_TRY(check_inputs(r, d));
+    WEIR_TRY(check_values(r));
     WEIR_TRY(autocast(r));
     WEIR_TRY(promote(r));
     WEIR_TRY(make_dense(r));
     r->call.alias = -1;
     WEIR_TRY(r->def->infer(&r->call));
+    if (r->s->recording)
+        WEIR_TRY(name_call(r));
     if (r->s->recompute && r->def->flags & WEIR_UPDATE)
         return WEIR_OK;             /* the first run has performed the update */
     for (int i = 0; i < r->call.nout; i++) {
@@ -363,7 +422,7 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *re
         return WEIR_OK;
     if (r->s->segment)
         return weir_segment_note(r->s->segment, &r->call, r->in, r->out);
-    return weir_tape_add(r->s, &r->call, r->rng, r->in, r->out);
+    return weir_tape_add(r->s, &r->call, r->rng, r->name, r->in, r->out);
 }
 
 /* Closes the inner scope and adds the results to the caller's. */
@@ -403,8 +462,12 @@ static weir_status record(weir_device *d, weir_op op, int nin, weir_tensor *cons
     weir_visit visit __attribute__((cleanup(weir_device_leave))) = {NULL};
     if (status == WEIR_OK)
         status = weir_device_enter(&visit, d, r.def->name);
-    if (status == WEIR_OK)
-        status = hand_over(&r, perform(&r, d, recompute), out);
+    if (status == WEIR_OK) {
+        status = perform(&r, d, recompute);
+        if (status != WEIR_OK && r.s)
+            status = weir_fail_inside(weir_name_path_text(&r.s->path), status);
+        status = hand_over(&r, status, out);
+    }
     return status != WEIR_OK && r.def->nout == 0 ? weir_poison(status) : status;
 }
 

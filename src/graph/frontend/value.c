@@ -12,6 +12,7 @@
 #include "device/memory/block.h"
 #include "device/common/staging.h"
 #include "graph/eager/evict.h"
+#include "graph/frontend/name.h"
 #include "graph/ops/op.h"
 
 static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,
@@ -25,9 +26,9 @@ static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *
     weir_block  *b = weir_block_new(d, weir_shape_bytes(desc), kind);
     weir_tensor *t = b ? weir_tensor_make(d, &l, 0, b) : NULL;
     weir_ref_drop(b);
-    if (t && name) {
-        t->name = weir_mem_strdup(name);
-        if (!t->name) {
+    if (t && name && *name) {
+        ((weir_block *)t->block)->name = weir_mem_strdup(name);
+        if (!((weir_block *)t->block)->name) {
             weir_release(t);
             return NULL;
         }
@@ -116,18 +117,9 @@ static weir_status check_size(const char *who, const weir_tensor *t, const void 
     WEIR_TRY(weir_device_check(t->dev, who));
     if (bytes != weir_shape_bytes(&t->layout.desc))
         return weir_fail(WEIR_ERR_SHAPE, "%s: tensor '%s' %s has %zu bytes, not %zu", who,
-                         t->name ? t->name : "", weir_desc_text(&t->layout.desc, text),
+                         weir_tensor_name(t), weir_desc_text(&t->layout.desc, text),
                          weir_shape_bytes(&t->layout.desc), bytes);
     return WEIR_OK;
-}
-
-/* Does t view its whole block in dense order? */
-static bool owns_block(const weir_tensor *t)
-{
-    const weir_block *b = t->block;
-
-    return t->offset == 0 && weir_shape_bytes(&t->layout.desc) == b->bytes &&
-           weir_shape_is_dense(&t->layout);
 }
 
 /* Fails unless t is a parameter, state or input: results must not be written from outside. */
@@ -165,7 +157,7 @@ static weir_status touch(const weir_tensor *t)
 {
     weir_block *b = t->block;
 
-    WEIR_TRY(owns_block(t) ? weir_block_touch_whole(b) : weir_block_touch(b));
+    WEIR_TRY(weir_tensor_is_whole(t) ? weir_block_touch_whole(b) : weir_block_touch(b));
     if (!b->written && weir_shape_bytes(&t->layout.desc) < b->bytes)
         WEIR_TRY(t->dev->ops->fill(t->dev, b->data, 0, b->bytes));
     return WEIR_OK;
@@ -181,7 +173,7 @@ static weir_status written(const char *who, const weir_tensor *t, bool was_offlo
     weir_block_changed(b, who);
     if (status == WEIR_OK)
         b->written = true;
-    else if (was_offloaded && owns_block(t))
+    else if (was_offloaded && weir_tensor_is_whole(t))
         weir_block_offload_clean(b);
     return status;
 }
@@ -243,9 +235,8 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
                          b->never);
     if (!b->written && bytes > 0)
         return weir_fail(WEIR_ERR_STATE, b->kind == WEIR_KIND_OUTPUT
-                         ? "weir_read: the graph that makes this value has not run yet%s%s"
-                         : "weir_read: tensor '%s'%s has never been written",
-                         t->name ? t->name : "", "");
+                         ? "weir_read: the graph that makes the value '%s' has not run yet"
+                         : "weir_read: tensor '%s' has never been written", weir_tensor_name(t));
     if (bytes == 0)
         return WEIR_OK;
     const bool offloaded = b->offloaded;
@@ -266,7 +257,7 @@ static weir_status generate(const char *who, weir_tensor *t, weir_op op, const v
     WEIR_VISIT_OF(t, who, "the tensor");
     WEIR_TRY(check_writable(who, t));
     weir_block *b = t->block;
-    if (!owns_block(t))
+    if (!weir_tensor_is_whole(t))
         return weir_fail(WEIR_ERR_INVALID, "%s: the tensor is a view", who);
     WEIR_TRY(weir_evict_overwrite(b));
     const bool offloaded = b->offloaded;
@@ -320,7 +311,7 @@ weir_status weir_tensor_make_state(weir_tensor *t)
     const char *const why =
         b->owner || b->kind == WEIR_KIND_OUTPUT ? "is the result of a graph, which writes it itself"
         : t->tape ? "is the result of a call that a gradient flows through"
-        : !owns_block(t) ? "is a view" : NULL;
+        : !weir_tensor_is_whole(t) ? "is a view" : NULL;
     if (why)
         return weir_fail(WEIR_ERR_STATE, "weir_tensor_make_state: %s %s; copy it first",
                          weir_desc_text(&t->layout.desc, text), why);

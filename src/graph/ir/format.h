@@ -12,9 +12,22 @@
  * "bn_apply+add+relu". */
 void weir_format_op(weir_string *s, const weir_call *c, const char *plus);
 
+/* Appends the name of node i (names.h), "" if it has none. */
+void weir_format_name(weir_string *s, const weir_graph *g, uint32_t i);
+
+/* Appends the name of node i where it says what the node runs, the operation where there is no
+ * name, else both: "layer1/0/relu", "conv2d_grad_x conv1/conv2d:grad". escape: how a caller's
+ * format writes text, as weir_string_add_json; NULL: as it is. */
+void weir_format_node(weir_string *s, const weir_graph *g, uint32_t i,
+                      void (*escape)(weir_string *s, const char *text));
+
 /* Appends a letter for the kind, then the storage's number: p3 (parameter), s4 (state), i0 (input),
  * o7 (output), t45 (temporary). */
 void weir_format_storage(weir_string *s, const weir_graph *g, uint32_t storage);
+
+/* The same, and the name if the storage has one: "p3:conv1.weight". escape: see above. */
+void weir_format_tensor(weir_string *s, const weir_graph *g, uint32_t storage,
+                        void (*escape)(weir_string *s, const char *text));
 
 /* Appends "f32(2,3)", and the strides in elements, in brackets, if the layout is not dense. */
 void weir_format_layout(weir_string *s, const weir_layout *l);

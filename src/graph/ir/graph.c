@@ -202,6 +202,16 @@ void weir_graph_redirect(weir_graph *g, uint32_t from, uint32_t to, int64_t offs
     g->storages.at[from].values = WEIR_NONE;
 }
 
+const char *weir_storage_name(const weir_graph *g, uint32_t storage)
+{
+    while (g->storages.at[storage].origin != WEIR_NONE)
+        storage = g->storages.at[storage].origin;
+    const weir_storage *const s = &g->storages.at[storage];
+    const char *const         name = s->name ? s->name : s->block ? s->block->name : NULL;
+
+    return name ? name : "";
+}
+
 weir_call weir_node_call(const weir_graph *g, const weir_node *n, weir_layout *in, weir_layout *out)
 {
     for (int i = 0; i < n->nin; i++)

@@ -18,6 +18,7 @@
 #include "core/tensor.h"
 #include "core/vec.h"
 #include "device/memory/block.h"
+#include "graph/ir/names.h"
 #include "weir/graph.h"
 
 #define WEIR_NONE UINT32_MAX
@@ -37,6 +38,7 @@ typedef struct weir_storage {
     bool        filled;     /* while a plan is being bound: an instruction so far has filled it */
     uint64_t    changed;    /* external: dev->changes when the last node that overwrites it */
     const char *changed_by; /* was recorded, and that node's operation; NULL: none */
+    char       *name;       /* of a temporary without a block: owned; NULL: none, or the block's */
 } weir_storage;
 
 typedef struct weir_value {
@@ -55,6 +57,7 @@ typedef struct weir_node {
     uint32_t          region;     /* marked region that is recomputed for gradients; 0: none */
     bool              recomputed; /* added by the memory planner: runs an earlier node again */
     uint32_t          segment;    /* second run of a checkpoint to which it belongs; 0: none */
+    weir_node_name    name;       /* the recorded calls for which it stands */
     uint32_t          in[WEIR_EW_MAX_IN];
     uint32_t          out[WEIR_MAX_OUT];
     void             *attr; /* owned copy */
@@ -90,6 +93,7 @@ struct weir_graph {
         uint32_t *slot;
         uint32_t  cap, n;
     } views;
+    weir_names          names;
     weir_poison_mark    poison_mark;    /* when recording began or was resumed */
     char               *poison_message; /* error message of a failure before it was paused */
     weir_status         poisoned_by;
@@ -143,6 +147,10 @@ static inline weir_storage *weir_storage_at(const weir_graph *g, uint32_t value)
 {
     return &g->storages.at[g->values.at[value].storage];
 }
+
+/* The name that the program gave to the tensor, or to the one of which it is a copy; "" if it gave
+ * no name. */
+const char *weir_storage_name(const weir_graph *g, uint32_t storage);
 
 /* Returns the node as a call. Layouts are copied into in[WEIR_EW_MAX_IN] and out[WEIR_MAX_OUT],
  * which the call points to; attributes are borrowed from the node. */

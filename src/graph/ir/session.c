@@ -67,6 +67,7 @@ static void session_free(void *session)
     if (s->evict)
         s->evict_free(s->evict);
     s->evict = NULL;
+    weir_name_path_free(&s->path);
     weir_vec_free(&s->pairs);
     weir_vec_free(&s->outer_casts);
     weir_vec_free(&s->held);
@@ -155,6 +156,34 @@ weir_tensor *weir_escape(weir_tensor *t)
         }
     }
     return t;
+}
+
+weir_status weir_name_scope_begin(weir_device *d, const char *name)
+{
+    WEIR_VISIT(d, "weir_name_scope_begin", weir_error_status());
+    weir_session *const s = weir_session_of(d);
+
+    return s ? weir_name_path_enter(&s->path, name) : WEIR_ERR_NOMEM;
+}
+
+weir_status weir_name_scope_end(weir_device *d)
+{
+    WEIR_VISIT(d, "weir_name_scope_end", weir_error_status());
+    weir_session *const s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->path.mark.n == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_name_scope_end: no name scope is open");
+    weir_name_path_unwind(&s->path, s->path.mark.n - 1);
+    return WEIR_OK;
+}
+
+const char *weir_name_scope(weir_device *d)
+{
+    if (weir_device_check(d, "weir_name_scope") != WEIR_OK)
+        return "";
+    const weir_session *const s = weir_session_of(d);
+    return s ? weir_name_path_text(&s->path) : "";
 }
 
 weir_status weir_no_grad_begin(weir_device *d)

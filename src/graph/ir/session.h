@@ -6,6 +6,7 @@
 #include "core/phase.h"
 #include "core/vec.h"
 #include "device/memory/block.h"
+#include "graph/ir/names.h"
 #include "weir/graph.h"
 
 struct weir_tape;
@@ -31,6 +32,10 @@ typedef struct weir_session {
                                         * not read what changed between these dev->changes */
     uint64_t                frozen_from, frozen_to;
     const struct weir_tape *differentiating; /* the call whose gradient is being recorded */
+    weir_name_path          path;   /* the name scopes that are open */
+    const struct weir_tape *naming; /* the call for which what is being recorded is named, as its
+                                     * gradient; NULL: calls have names of their own */
+    uint32_t          renames; /* in a second run: the call whose name the next one gets */
     uint32_t          replay, replays; /* number of the second run being recorded (0: none), and of
                                         * the latest one */
     uint32_t          region, regions; /* number of the region being recorded (0: none), and of the

@@ -2,6 +2,7 @@
  *
  * Lowest in this folder: it refers to no other file of it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "graph/ops/define.h"
 
@@ -43,6 +44,17 @@ weir_tensor *weir_null(const char *function, const char *argument)
     return NULL;
 }
 
+/* Replaces the sentence, whose path now stands before the outer name. */
+static void retell(const char *who, const char *inputs, const char *path)
+{
+    const size_t      n = strlen(path);
+    const char *const told = weir_error();
+    const bool        inside = n > 0 && strncmp(told, path, n) == 0 && told[n] == '/';
+
+    (void)weir_fail(weir_error_status(), "%s%s%s (%s): %s", path, n ? "/" : "", who, inputs,
+                    told + (inside ? n + 1 : 0));
+}
+
 weir_tensor *weir_retold(weir_tensor *y, const char *who, int nin, weir_tensor *const *in)
 {
     char   inputs[WEIR_MAX_IN * (WEIR_DESC_TEXT + 2)] = "", text[WEIR_DESC_TEXT];
@@ -53,7 +65,7 @@ weir_tensor *weir_retold(weir_tensor *y, const char *who, int nin, weir_tensor *
             used += (size_t)snprintf(inputs + used, sizeof inputs - used, "%s%s", used ? ", " : "",
                                      weir_desc_text(&in[i]->layout.desc, text));
     if (used > 0)
-        (void)weir_fail(weir_error_status(), "%s (%s): %s", who, inputs, weir_error());
+        retell(who, inputs, in[0] ? weir_name_scope(in[0]->dev) : "");
     return y;
 }
 

@@ -217,6 +217,9 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
     memcpy(fused.in, in, nin * sizeof *in);
     fused.nin = (uint8_t)nin;
     fused.region = g->nodes.at[a->member[0]].region;
+    bool named = true;
+    for (uint32_t i = 0; i < a->n && named; i++)
+        named = weir_names_join(&g->names, &fused.name, g->nodes.at[a->member[i]].name);
     for (uint32_t i = 0; i < a->n; i++) {
         const weir_node *n = &g->nodes.at[a->member[i]];
         fused.region = n->region == fused.region ? fused.region : 0;
@@ -230,6 +233,10 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
         }
     }
     fused.attr = p;
+    if (!named) {
+        weir_mem_free(p);
+        return WEIR_ERR_NOMEM;
+    }
     for (uint32_t i = 0; i + 1 < a->n; i++)
         g->nodes.at[a->member[i]].dead = true;
     weir_mem_free(g->nodes.at[a->last].attr);

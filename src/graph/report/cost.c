@@ -40,8 +40,10 @@ static void numbers(weir_string *s, double flops, double bytes)
     weir_string_add(s, "%15.0f %15.0f %9.2f", flops, bytes, weir_format_ratio(flops, bytes));
 }
 
-static void instructions(const weir_plan *p, weir_string *s)
+static void instructions(const weir_graph *g, weir_string *s)
 {
+    const weir_plan *const p = g->plan;
+
     weir_string_add(s, "%5s %-8s %15s %15s %9s %15s  %-22s %s\n", "#", "phase", "flops", "bytes",
                     "flop/byte", "workspace", "kernel", "operation");
     for (uint32_t i = 0; i < p->n; i++) {
@@ -49,7 +51,7 @@ static void instructions(const weir_plan *p, weir_string *s)
         weir_string_add(s, "%5u %-8s ", i, weir_phase_name[ins->phase]);
         numbers(s, weir_call_flops(&ins->call), weir_call_bytes(&ins->call));
         weir_string_add(s, " %15zu  %-22s ", ins->kernel->work, ins->kernel->impl);
-        weir_format_op(s, &ins->call, "+");
+        weir_format_node(s, g, i, NULL);
         weir_string_add(s, "\n");
     }
 }
@@ -85,7 +87,7 @@ void weir_format_cost(const weir_graph *g, weir_string *s)
     weir_string_add(s, "# cost of one run: %.6g GFLOP, %.6g MB read and written, %.2f flop/byte\n",
                     flops / 1e9, bytes / 1e6, weir_format_ratio(flops, bytes));
     weir_string_add(s, "# by the definitions of the operations; every operand counts once\n");
-    instructions(p, s);
+    instructions(g, s);
     by_operation(p, &sums, flops, bytes, s);
     weir_vec_free(&sums);
 }

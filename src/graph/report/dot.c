@@ -2,7 +2,8 @@
  * storages coloured by kind, an edge is a value; dashed edges lead back to what an update
  * overwrites.
  *
- * Labels consist of names of operations, shapes and numbers only, so nothing needs escaping. */
+ * Names that the program gave are escaped; all else in labels is names of operations, shapes and
+ * numbers. */
 #include <string.h>
 
 #include "graph/ir/format.h"
@@ -15,6 +16,18 @@ typedef struct weir_end {
     uint32_t number;
 } weir_end;
 
+/* The name of node i, if it has one. */
+static void name(weir_string *s, const weir_graph *g, uint32_t i)
+{
+    weir_string text = {0};
+
+    weir_format_name(&text, g, i);
+    s->failed |= text.failed;
+    if (text.at)
+        weir_string_add_json(s, text.at);
+    weir_mem_free(text.at);
+}
+
 static void operation(weir_string *s, const weir_graph *g, uint32_t i)
 {
     const weir_instr *ins = &g->plan->instr[i];
@@ -22,6 +35,8 @@ static void operation(weir_string *s, const weir_graph *g, uint32_t i)
     weir_string_add(s, "  n%u [shape=box, style=\"filled,rounded\", fillcolor=\"%s\", label=\"%u ",
                     i, weir_phase_colour[ins->phase], i);
     weir_format_op(s, &ins->call, "\\n+ ");
+    weir_string_add(s, "\\n");
+    name(s, g, i);
     weir_string_add(s, "\\n[%s]\"];\n", ins->kernel->impl);
 }
 
@@ -32,7 +47,7 @@ static void storage_node(weir_string *s, const weir_graph *g, uint32_t storage)
     weir_string_add(s, "  s%u [shape=ellipse, style=filled, fillcolor=\"%s\"%s, label=\"", storage,
                     weir_kind_colour[st->kind],
                     st->kind == WEIR_KIND_PARAM ? ", fontcolor=white" : "");
-    weir_format_storage(s, g, storage);
+    weir_format_tensor(s, g, storage, weir_string_add_json);
     weir_string_add(s, "\\n%s\"];\n", weir_kind_name[st->kind]);
 }
 

@@ -1,5 +1,7 @@
 /* dump.c - a planned graph as text: the nodes after the passes, and the instructions with
  * offsets. */
+#include <string.h>
+
 #include "core/status.h"
 #include "core/attr.h"
 #include "graph/ir/pass_set.h"
@@ -20,8 +22,9 @@ static void legend(weir_string *s)
 {
     weir_string_add(
         s, "# p parameter, s state, i input, o output, t temporary, each with the number of "
-           "its storage\n# ! overwritten; [..] strides in elements of a view; +n bytes into "
-           "the storage; =inK takes over the memory of input K\n");
+           "its storage\n# and its name; at the end of a line the name of the call\n# ! "
+           "overwritten; [..] strides in elements of a view; +n bytes into the storage; =inK takes "
+           "over the memory of input K\n");
 }
 
 /* Writes value v as an operand; `planned` adds its offset. */
@@ -33,7 +36,7 @@ static void operand(weir_string *s, const weir_graph *g, uint32_t v, const weir_
 
     weir_format_layout(s, &value->layout);
     weir_string_add(s, " ");
-    weir_format_storage(s, g, o->storage);
+    weir_format_tensor(s, g, o->storage, NULL);
     if (planned && !o->external)
         weir_string_add(s, "@%zu", o->offset);
     else if (into > 0)
@@ -96,6 +99,18 @@ static void training_calls(weir_string *s, const weir_graph *g)
                         g->dropouts, g->batch_statistics);
 }
 
+/* The name of the call, if it says more than the operation. */
+static void called(weir_string *s, const weir_graph *g, uint32_t i)
+{
+    weir_string name = {0};
+
+    weir_format_name(&name, g, i);
+    s->failed |= name.failed;
+    if (name.at && strcmp(name.at, g->nodes.at[i].def->name) != 0)
+        weir_string_add(s, "  %s", name.at);
+    weir_mem_free(name.at);
+}
+
 void weir_format_graph(const weir_graph *g, weir_string *s)
 {
     weir_string_add(s, "# graph: %u nodes after the passes, %zu recorded; passes:", g->plan->n,
@@ -105,6 +120,7 @@ void weir_format_graph(const weir_graph *g, weir_string *s)
     legend(s);
     for (uint32_t i = 0; i < g->plan->n; i++) {
         line(s, g, i, false);
+        called(s, g, i);
         weir_string_add(s, "\n");
     }
 }
@@ -163,7 +179,9 @@ void weir_format_plan(const weir_graph *g, weir_string *s)
         if (weir_call_draws(&ins->call))
             weir_string_add(s, ", random position %llu", (unsigned long long)ins->rng);
         spilled(s, &ins->call);
-        weir_string_add(s, "]\n");
+        weir_string_add(s, "]");
+        called(s, g, i);
+        weir_string_add(s, "\n");
     }
 }
 

@@ -92,6 +92,11 @@ static void tensor(const weir_uses *u, uint32_t storage, weir_string *s)
     if (u->maker[storage] != WEIR_NONE)
         weir_string_add(s, ", \"producer\": %u%s", u->maker[storage],
                         st->external ? ", \"output\": true" : "");
+    if (*weir_storage_name(u->g, storage)) {
+        weir_string_add(s, ", \"name\": \"");
+        weir_string_add_json(s, weir_storage_name(u->g, storage));
+        weir_string_add(s, "\"");
+    }
     weir_string_add(s, "}");
 }
 
@@ -178,6 +183,20 @@ static double roofline(const weir_call *c)
     return weir_call_flops(c) / WEIR_FORMAT_FLOPS + weir_call_bytes(c) / WEIR_FORMAT_BYTES;
 }
 
+/* Within the text of the name: ends it, and begins that of the path if the node has one. */
+static void path(const weir_graph *g, uint32_t i, weir_string *s)
+{
+    weir_string text = {0};
+
+    weir_format_name(&text, g, i);
+    s->failed |= text.failed;
+    if (text.at) {
+        weir_string_add(s, "\", \"path\": \"");
+        weir_string_add_json(s, text.at);
+    }
+    weir_mem_free(text.at);
+}
+
 static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *seconds,
                weir_string *s)
 {
@@ -193,6 +212,7 @@ static void op(const weir_uses *u, uint32_t i, uint32_t number, const double *se
     weir_string_add(s, "{\"id\": %u, \"name\": \"", number);
     weir_string_add_json(s, text ? text : "");
     weir_mem_free(text);
+    path(u->g, i, s);
     weir_string_add(s, "\", \"time_us\": %.9g, \"workspace_bytes\": %zu, \"phase\": \"%s\"",
                     1e6 * (seconds && seconds[i] >= 0 ? seconds[i] : roofline(&ins->call)),
                     ins->kernel->work, phase[ins->phase]);

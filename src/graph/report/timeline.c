@@ -132,7 +132,7 @@ static void draw_recomputed(weir_chart *c, const weir_graph *g)
             continue;
         weir_svg_bar(c, 0, i, i + 1.0, WEIR_RECOMPUTE_COLOUR);
         weir_string_add(c->s, "><title>recomputed: %u ", i);
-        weir_format_op(c->s, &g->plan->instr[i].call, "+");
+        weir_format_node(c->s, g, i, weir_svg_text);
         weir_string_add(c->s, "</title></path>\n");
     }
 }
@@ -163,7 +163,7 @@ static void draw_copies(weir_chart *c, const weir_graph *g)
         weir_svg_bar(c, out ? 1 : 2, i, awaited(g, i), out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
         weir_string_add(c->s, " fill-opacity=\"0.7\" stroke=\"#fff\" stroke-width=\"0.5\"><title>"
                         "%s: ", out ? "out" : "in");
-        weir_format_storage(c->s, g, weir_storage_of(g, out ? n->in[0] : n->out[0]));
+        weir_format_tensor(c->s, g, weir_storage_of(g, out ? n->in[0] : n->out[0]), weir_svg_text);
         weir_string_add(c->s, ", %s, ticket %u</title></path>\n",
                         weir_svg_bytes(c, (double)a->bytes, bytes), (unsigned)a->ticket);
     }
@@ -186,7 +186,7 @@ static void draw_hints(weir_chart *c, const weir_graph *g, const weir_timeline *
     for (uint32_t i = 0; i < t->n; i++) {
         weir_string_add(c->s, "<path d=\"M%.2f %gV%gH%.2fV%gZ\"><title>%u ", weir_svg_x(c, i),
                         WEIR_SVG_Y, WEIR_SVG_Y + WEIR_SVG_H, weir_svg_x(c, i + 1), WEIR_SVG_Y, i);
-        weir_format_op(c->s, &g->plan->instr[i].call, "+");
+        weir_format_node(c->s, g, i, weir_svg_text);
         weir_string_add(c->s, ": %s live</title></path>\n", weir_svg_bytes(c, t->floor[i], bytes));
     }
     weir_string_add(c->s, "</g>\n");
@@ -213,7 +213,7 @@ static void draw_highest(weir_chart *c, const weir_graph *g, const weir_timeline
                     "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"4\" fill=\"#b3261e\" stroke=\"#fff\" "
                     "stroke-width=\"1.5\"><title>most bytes live at %u ",
                     x, weir_svg_y(c, t->floor[i]), i);
-    weir_format_op(c->s, &g->plan->instr[i].call, "+");
+    weir_format_node(c->s, g, i, weir_svg_text);
     weir_string_add(c->s, "</title></circle>\n");
 }
 
@@ -330,12 +330,12 @@ static void draw_item(weir_chart *c, const weir_graph *g, const weir_item *it)
                     x, y, w, h, weir_kind_colour[it->kind],
                     w > 3 && h > 3 ? " stroke=\"#fff\" stroke-width=\"0.6\"" : "");
     if (it->storage != WEIR_NONE) {
-        weir_format_storage(c->s, g, it->storage);
+        weir_format_tensor(c->s, g, it->storage, weir_svg_text);
         weir_string_add(c->s, ", ");
     }
     weir_string_add(c->s, "%s, %zu bytes at %zu, instructions %u to %u, begun by ",
                     weir_kind_name[it->kind], it->bytes, it->offset, it->first, it->last);
-    weir_format_op(c->s, &g->plan->instr[it->first].call, "+");
+    weir_format_node(c->s, g, it->first, weir_svg_text);
     weir_string_add(c->s, "</title></rect>\n");
     item_label(c->s, g, it, x, y, w, h);
 }

@@ -6,6 +6,7 @@
 #include "device/memory/arena.h"
 #include "device/memory/guard.h"
 #include "device/offload/spill_slots.h"
+#include "graph/ir/format.h"
 
 /* The value of p->bound for an empty arena. */
 static const char no_arena[] = "no arena";
@@ -19,14 +20,18 @@ static bool is_write_only(const weir_instr *ins, int k)
 /* The error for input k of the instruction, which would be read before it was ever written. */
 static weir_status never_written(const weir_graph *g, const weir_instr *ins, int k)
 {
-    char text[WEIR_DESC_TEXT];
+    char              text[WEIR_DESC_TEXT];
+    const char *const name = weir_storage_name(g, ins->in[k].storage);
+    weir_string       of = {0};
 
-    return weir_fail(WEIR_ERR_STATE,
-                     "weir_graph_run: input %d of %s, %s %s, has never been "
-                     "written",
-                     k, ins->call.def->name,
-                     weir_kind_name[g->storages.at[ins->in[k].storage].kind],
-                     weir_desc_text(&ins->call.in[k].desc, text));
+    weir_format_node(&of, g, (uint32_t)(ins - g->plan->instr), NULL);
+    const weir_status status =
+        weir_fail(WEIR_ERR_STATE, "weir_graph_run: input %d of %s, %s %s%s%s%s, has never been "
+                  "written", k, of.at ? of.at : ins->call.def->name,
+                  weir_kind_name[g->storages.at[ins->in[k].storage].kind], *name ? "'" : "", name,
+                  *name ? "' " : "", weir_desc_text(&ins->call.in[k].desc, text));
+    weir_mem_free(of.at);
+    return status;
 }
 
 /* Marks the storages that the instruction writes as filled. */
@@ -160,6 +165,18 @@ static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir
     return weir_guard_verdict(&w, so_far);
 }
 
+/* Adds instruction i, which began at `begin`, to the trace under its name. */
+static void trace_instr(const weir_graph *g, uint32_t i, double begin)
+{
+    const weir_instr *const ins = &g->plan->instr[i];
+    const double            end = weir_device_clock(g->dev);
+    weir_string             name = {0};
+
+    weir_format_node(&name, g, i, NULL);
+    weir_trace_event_text(g->dev->trace, weir_string_take(&name), weir_phase_name[ins->phase],
+                          begin, end, (uint64_t)weir_call_bytes(&ins->call));
+}
+
 /* Runs with instrumentation on a single stream: time per instruction, trace, guard zones. */
 static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
 {
@@ -177,7 +194,7 @@ static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
             status = look_at_instr(g, i, true, status);
         WEIR_TRY(status);
         if (g->dev->trace)
-            weir_call_trace(g->dev, &ins->call, weir_phase_name[ins->phase], begin);
+            trace_instr(g, i, begin);
     }
     p->profiled += profile;
     return WEIR_OK;

@@ -70,9 +70,10 @@ static void operation(weir_string *s, const weir_instr *ins)
     weir_string_add(s, "\n");
 }
 
-static void instructions(const weir_plan *p, weir_string *s)
+static void instructions(const weir_graph *g, weir_string *s)
 {
-    const double total = total_seconds(p);
+    const weir_plan *const p = g->plan;
+    const double           total = total_seconds(p);
 
     heading(s, "#", "phase");
     for (uint32_t i = 0; i < p->n; i++) {
@@ -80,7 +81,9 @@ static void instructions(const weir_plan *p, weir_string *s)
         weir_string_add(s, "%5u %-8s ", i, weir_phase_name[ins->phase]);
         numbers(s, p, weir_call_flops(&ins->call), weir_call_bytes(&ins->call), ins->seconds,
                 total);
-        operation(s, ins);
+        weir_string_add(s, "  %-22s ", ins->kernel->impl);
+        weir_format_node(s, g, i, NULL);
+        weir_string_add(s, "\n");
     }
 }
 
@@ -143,7 +146,7 @@ char *weir_device_profile_text(weir_device *d)
     phases(g->plan, &s);
     if (session->verbosity > 1) {
         by_operation(g->plan, &s);
-        instructions(g->plan, &s);
+        instructions(g, &s);
     }
     return weir_string_take(&s);
 }

@@ -65,6 +65,20 @@ static weir_tensor *think(const block *b, weir_tensor *x)
     return weir_unit_end(x, weir_add(x, weir_apply(b->down, y)));
 }
 
+/* Block i, named so in texts about the graph. */
+static weir_tensor *block_apply(const gpt *l, int i, weir_tensor *x, int64_t t)
+{
+    char        part[24], name[WEIR_NAME_MAX];
+    const char *outer;
+
+    snprintf(part, sizeof part, "block%d", i);
+    if (!x || weir_name_join(name, l->base.name, part) != WEIR_OK ||
+        weir_inside_begin(l->base.model, name, &outer) != WEIR_OK)
+        return NULL;
+    x = think(&l->block[i], attend(l, &l->block[i], x, t));
+    return weir_inside_end(l->base.model, outer) == WEIR_OK ? x : NULL;
+}
+
 /* Vectors of the tokens and of their positions: (n, t) -> (n t, width). */
 static weir_tensor *embed(const gpt *l, weir_tensor *x, int64_t t)
 {
@@ -89,7 +103,7 @@ static weir_tensor *gpt_apply(const weir_layer *base, weir_tensor *x)
     }
     x = embed(l, x, t);
     for (int i = 0; i < l->layers; i++)
-        x = think(&l->block[i], attend(l, &l->block[i], x, t));
+        x = block_apply(l, i, x, t);
     return x ? weir_apply(l->out, weir_apply(l->norm, x)) : NULL;
 }
 

@@ -15,11 +15,6 @@ typedef struct twice {
     weir_conv_bn first, second;
 } twice;
 
-static weir_tensor *twice_apply(const twice *l, weir_tensor *x)
-{
-    return weir_conv_bn_relu(&l->second, weir_conv_bn_relu(&l->first, x));
-}
-
 static bool twice_new(weir_model *m, const char *name, int64_t in, int64_t out, twice *l)
 {
     return weir_conv_bn_new(m, &(weir_conv_bn_form){name, "conv1", "bn1", in, out, 3, 1, 1},
@@ -62,6 +57,21 @@ typedef struct unet {
     weir_layer *out;
 } unet;
 
+/* Both convolutions of a level, named "down0" or "up0" in texts about the graph. */
+static weir_tensor *twice_apply(const unet *l, const char *way, int level, weir_tensor *x)
+{
+    const twice *const both = *way == 'd' ? &l->down[level] : &l->up[level];
+    char               part[24], name[WEIR_NAME_MAX];
+    const char        *outer;
+
+    snprintf(part, sizeof part, "%s%d", way, level);
+    if (!x || weir_name_join(name, l->base.name, part) != WEIR_OK ||
+        weir_inside_begin(l->base.model, name, &outer) != WEIR_OK)
+        return NULL;
+    x = weir_conv_bn_relu(&both->second, weir_conv_bn_relu(&both->first, x));
+    return weir_inside_end(l->base.model, outer) == WEIR_OK ? x : NULL;
+}
+
 static weir_tensor *join(weir_tensor *a, weir_tensor *b)
 {
     return a && b ? weir_concat(2, (weir_tensor *const[]){a, b}, 1) : NULL;
@@ -72,7 +82,8 @@ static weir_tensor *up_apply(const unet *l, int level, weir_tensor *skip, weir_t
 {
     if (!weir_unit_begin(x))
         return NULL;
-    return weir_unit_end(x, twice_apply(&l->up[level], join(skip, rise_apply(&l->rise[level], x))));
+    x = join(skip, rise_apply(&l->rise[level], x));
+    return weir_unit_end(skip, twice_apply(l, "up", level, x));
 }
 
 /* (n,in,h,w) -> (n,c,h,w) -> (n,2c,h/2,w/2) ... (n,16c,h/16,w/16) ... -> (n,c,h,w) ->
@@ -89,10 +100,10 @@ static weir_tensor *unet_apply(const weir_layer *base, weir_tensor *x)
         return NULL;
     }
     for (int i = 0; i < LEVELS; i++) {
-        skip[i] = twice_apply(&l->down[i], x);
+        skip[i] = twice_apply(l, "down", i, x);
         x = weir_max_pool2d(skip[i], &(weir_pool2d_options){.kernel = {2, 2}});
     }
-    x = twice_apply(&l->down[LEVELS], x);
+    x = twice_apply(l, "down", LEVELS, x);
     for (int i = LEVELS - 1; i >= 0; i--)
         x = up_apply(l, i, skip[i], x);
     return weir_apply(l->out, x);

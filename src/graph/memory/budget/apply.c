@@ -130,11 +130,20 @@ static uint32_t bytes_of(weir_graph *g, uint32_t storage)
     return weir_graph_value_of(g, storage, &l, 0);
 }
 
+/* The name of the call that makes a tensor; of parameters and states: none. */
+static weir_node_name name_of(const weir_apply_state *x, uint32_t tensor)
+{
+    const uint32_t producer = x->s->p->tensors.at[tensor].producer;
+
+    return producer == WEIR_NO_OP ? (weir_node_name){0} : x->g->nodes.at[producer].name;
+}
+
 /* Adds an op on the spill file for a live range's storage. */
 static weir_status add_spill(weir_apply_state *x, weir_op op, uint32_t range, weir_spill_attr attr)
 {
     const uint32_t value = bytes_of(x->g, x->storage_of_range[range]);
     weir_node      n = {.op = op, .def = weir_opdef_of(op), .phase = x->phase,
+                        .name = name_of(x, x->s->ranges.at[range].tensor),
                         .attr_bytes = sizeof attr, .nin = op != WEIR_OP_SPILL_IN,
                         .nout = op == WEIR_OP_SPILL_IN};
 
@@ -202,7 +211,8 @@ static weir_status add_compress(weir_apply_state *x, uint32_t event)
     const weir_storage    like = x->g->storages.at[origin];
     const bool            lossy = attr.kind == WEIR_PACK_GROUPS;
     weir_node             n = {.op = packs ? WEIR_OP_PACK : WEIR_OP_UNPACK, .phase = x->phase,
-                               .attr_bytes = sizeof attr, .nin = 1, .nout = 1};
+                               .name = name_of(x, e.what), .attr_bytes = sizeof attr, .nin = 1,
+                               .nout = 1};
 
     if (lossy) {
         n.op = packs ? WEIR_OP_QUANTIZE : WEIR_OP_DEQUANTIZE;

@@ -6,6 +6,7 @@
  *
  * Parameters and states stay on the device if the step fits beside them. If it does not, all large
  * ones become tensors of the problem, and those that the plan offloads live in the spill file. */
+#include "graph/ir/format.h"
 #include "graph/memory/budget/budget.h"
 
 #include <math.h>
@@ -164,20 +165,22 @@ static weir_status fail_too_small(const weir_budget_context *f, size_t budget)
 {
     if (f->g->nodes.n == 0)
         return fail_empty_step(f, budget);
-    const weir_node        *n = &f->g->nodes.at[f->peak_op];
+    weir_string             peak = {0};
     const weir_mem_problem *p = f->widest.ops.n ? &f->widest : &f->problem;
     const weir_levers       levers = weir_levers_of(p);
     const size_t            base = f->resident - weir_mem_problem_resident_bytes(&f->widest);
     weir_bound              b;
 
     WEIR_TRY(weir_bound_quick(p, budget > base ? budget - base : 0, &levers, &b));
-    return weir_fail(WEIR_ERR_BUDGET,
-                     "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
-                     "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan "
-                     "of any kind needs less than %zu",
-                     budget, f->resident + f->least, f->resident, f->least,
-                     n->def->name, weir_phase_name[n->phase],
-                     base + b.feasible_bytes);
+    weir_format_node(&peak, f->g, f->peak_op, NULL);
+    const weir_status status = weir_fail(
+        WEIR_ERR_BUDGET, "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
+        "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan of any kind "
+        "needs less than %zu", budget, f->resident + f->least, f->resident, f->least,
+        peak.at ? peak.at : "", weir_phase_name[f->g->nodes.at[f->peak_op].phase],
+        base + b.feasible_bytes);
+    weir_mem_free(peak.at);
+    return status;
 }
 
 /* Hashes device, threads, placement and kernels: what plans depend on besides the problem. */

@@ -13,39 +13,39 @@
 #include "graph/ir/format.h"
 #include "graph/plan/plan.h"
 
-typedef struct weir_names {
+typedef struct weir_explained {
     const weir_graph *g;
     uint32_t         *storage; /* [tensors] the storage of each */
     uint32_t         *instr;   /* [ops] the instruction of the first run */
-} weir_names;
+} weir_explained;
 
 static void add_tensor(const void *ctx, uint32_t tensor, weir_string *s)
 {
-    const weir_names *n = ctx;
-    weir_format_storage(s, n->g, n->storage[tensor]);
+    const weir_explained *n = ctx;
+    weir_format_tensor(s, n->g, n->storage[tensor], NULL);
 }
 
 static void add_op(const void *ctx, uint32_t op, weir_string *s)
 {
-    const weir_names *n = ctx;
-    weir_format_op(s, &n->g->plan->instr[n->instr[op]].call, "+");
+    const weir_explained *n = ctx;
+    weir_format_node(s, n->g, n->instr[op], NULL);
 }
 
 static long long number_of(const void *ctx, uint32_t op)
 {
-    const weir_names *n = ctx;
+    const weir_explained *n = ctx;
     return n->instr[op];
 }
 
 static weir_kind kind_of(const void *ctx, uint32_t tensor)
 {
-    const weir_names *n = ctx;
+    const weir_explained *n = ctx;
     return n->g->storages.at[n->storage[tensor]].kind;
 }
 
 /* Maps ops to instructions. The schedule's runs are the instructions in order, without copies
  * unless these are ops of the problem themselves. */
-static void fill(weir_names *n, const weir_reasons *r)
+static void fill(weir_explained *n, const weir_reasons *r)
 {
     const bool copies = r->p.ops.n == n->g->nodes.n;
     uint32_t   i = 0;
@@ -101,7 +101,7 @@ static weir_status find_bounds(const weir_graph *g, const weir_reasons *r, size_
 static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_string *s)
 {
     const size_t resident = weir_plan_resident(g), base = resident - movable_bytes(g, r);
-    weir_names   n = {.g = g};
+    weir_explained   n = {.g = g};
     weir_naming       naming = {.title = "the step",
                                 .base = base,
                                 .budget = g->budget,
