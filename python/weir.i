@@ -206,6 +206,10 @@ LONG_CALL(weir_device_sync)
 %ignore weir_step_run;
 %ignore weir_step_graph;
 %ignore weir_step_free;
+%ignore weir_batch_norm_options_default;
+%ignore weir_adam_options_default;
+%ignore weir_adagrad_options_default;
+%ignore weir_rmsprop_options_default;
 
 %nodefaultctor weir_tensor;
 %nodefaultctor weir_graph;

@@ -49,6 +49,10 @@ extern "C" {
     X(ERR_BUDGET, "the step does not fit the byte budget")                                         \
     X(ERR_INDEX, "an index is out of range")
 
+/* 0 itself, where a function or a field of options says that 0 means a default: weir_layer_norm(x,
+ * scale, bias, WEIR_ZERO). Options made by their ..._default function take 0 as it is. */
+#define WEIR_ZERO (-0.0)
+
 /* What a call returns: WEIR_OK (0), or why it failed, with the meanings above. */
 typedef enum weir_status {
 #define WEIR_STATUS_ENUM(name, text) WEIR_##name,

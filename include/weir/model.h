@@ -78,8 +78,8 @@ WEIR_API weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_
                                          int64_t channels);
 
 /* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) of the float
- * type dtype that starts normal with the deviation; 0 means 1. Optimisers update tables in f32 and
- * f64 only. */
+ * type dtype that starts normal with the deviation; 0 means 1, WEIR_ZERO 0. Optimisers update
+ * tables in f32 and f64 only. */
 WEIR_API weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows,
                                         int64_t width, weir_dtype dtype, double deviation);
 

@@ -5,6 +5,10 @@
  * Shapes are written (rows, columns) or (n, channels, height, width). "Broadcast" is NumPy's rule:
  * shapes are aligned at the last axis; an axis that is missing or has size 1 is repeated.
  *
+ * Defaults. Options that begin as {0} have every default: a field of 0 means the value that its
+ * comment says. To say 0 itself write WEIR_ZERO, or begin with the options' ..._default function,
+ * which writes the defaults out and sets `exact`: every field then is what it says, 0 too.
+ *
  * Ownership. A result is borrowed from the device's innermost scope (tensor.h). Operands, arrays of
  * sizes and options are only read during the call. options NULL: all defaults.
  *
@@ -464,11 +468,18 @@ WEIR_API weir_tensor *weir_avg_pool1d(weir_tensor *x, const weir_pool1d_options 
 
 /* Of batch normalisation. */
 typedef struct weir_batch_norm_options {
-    double eps;             /* added to the variance, above 0; 0: 1e-5 */
-    double momentum;        /* weight of the new statistics, 0 to 1; 0: 0.1 */
+    double eps;             /* added to the variance, 0 or more; 0: 1e-5 unless exact */
+    double momentum;        /* weight of the new statistics, 0 to 1; 0: 0.1 unless exact */
     bool   train;           /* by the batch's statistics, which update the running ones; else by
                              * the running ones */
+    bool   exact;           /* 0 is 0, not a default */
 } weir_batch_norm_options;
+
+/* All defaults as numbers: eps 1e-5, momentum 0.1; exact. */
+static inline weir_batch_norm_options weir_batch_norm_options_default(void)
+{
+    return (weir_batch_norm_options){1e-5, 0.1, false, true};
+}
 
 /* Batch normalisation over all axes but 1 (Ioffe and Szegedy 2015): x (n,c) or (n,c,...), the other
  * tensors (c); running_mean and running_var are states. In training each channel needs two elements
@@ -481,7 +492,7 @@ WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_t
 /* Layer normalisation (Ba et al. 2016) over the last axes of x, which are the shape of scale and
  * bias; group normalisation (Wu and He 2018) of the channels of x (n,c) or (n,c,h,w) in `groups`
  * equal groups, scale and bias (c); RMS normalisation (Zhang and Sennrich 2019), without mean and
- * bias, over the axes of scale. eps is added to the variance and above 0; 0: 1e-5. ERR_INVALID if
+ * bias, over the axes of scale. eps is added to the variance, 0 or more; 0: 1e-5. ERR_INVALID if
  * groups does not divide c. Recorded as reductions and an element-wise apply. */
 WEIR_API weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
                                       double eps);
@@ -521,7 +532,7 @@ WEIR_API weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target);
 WEIR_API weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin);
 
 /* a b / (max(|a|, eps) max(|b|, eps)) over the last axis: (..., k) and (..., k) -> (...). eps is
- * above 0; 0: 1e-8. */
+ * 0 or more; 0: 1e-8. */
 WEIR_API weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps);
 
 /* The number of rows of logits (n,c) whose largest entry is at the class number, target (n) in i32
@@ -554,10 +565,17 @@ WEIR_API weir_status weir_sgd_update(weir_tensor *param, weir_tensor *grad,
                                      weir_tensor *momentum_buffer, weir_tensor *lr,
                                      const weir_sgd_options *options);
 
-/* Of Adam and AdamW. 0 <= beta1, beta2 < 1 and eps > 0, else ERR_INVALID. */
+/* Of Adam and AdamW. 0 <= beta1, beta2 < 1 and eps >= 0, else ERR_INVALID. */
 typedef struct weir_adam_options {
     double beta1, beta2, eps, weight_decay;     /* 0 means 0.9, 0.999, 1e-8, none (L2 in Adam) */
+    bool   exact;                               /* 0 is 0, not a default */
 } weir_adam_options;
+
+/* All defaults as numbers; exact. */
+static inline weir_adam_options weir_adam_options_default(void)
+{
+    return (weir_adam_options){0.9, 0.999, 1e-8, 0, true};
+}
 
 /* One step of Adam (Kingma and Ba 2015). m, v: the moments, zero at first; step: scalar f64, number
  * of steps including this one (weir_increment it first). */
@@ -575,19 +593,33 @@ typedef struct weir_adagrad_options {
     double eps, weight_decay;                   /* 0 means 1e-10, none; weight_decay is L2 */
     double lr_decay, initial_accumulator;       /* only for weir_adagrad_new; must be 0 here */
     bool   eps_inside;                          /* / sqrt(square + eps), not sqrt(square) + eps */
+    bool   exact;                               /* 0 is 0, not a default */
 } weir_adagrad_options;
+
+/* All defaults as numbers; exact. */
+static inline weir_adagrad_options weir_adagrad_options_default(void)
+{
+    return (weir_adagrad_options){1e-10, 0, 0, 0, false, true};
+}
 
 /* One step of Adagrad (Duchi et al. 2011). square: the sum of squared gradients. */
 WEIR_API weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad,
                                          weir_tensor *square, weir_tensor *lr,
                                          const weir_adagrad_options *options);
 
-/* Of RMSProp. 0 <= alpha < 1, eps > 0, momentum >= 0, else ERR_INVALID. */
+/* Of RMSProp. 0 <= alpha < 1, eps >= 0, momentum >= 0, else ERR_INVALID. */
 typedef struct weir_rmsprop_options {
     double alpha, eps, weight_decay, momentum;  /* 0 means 0.99, 1e-8, none (L2), none */
     bool   centered;                            /* divide by the deviation, not the mean square */
     bool   eps_inside;                          /* as in weir_adagrad_options */
+    bool   exact;                               /* 0 is 0, not a default */
 } weir_rmsprop_options;
+
+/* All defaults as numbers; exact. */
+static inline weir_rmsprop_options weir_rmsprop_options_default(void)
+{
+    return (weir_rmsprop_options){0.99, 1e-8, 0, 0, false, false, true};
+}
 
 /* One step of RMSProp (Tieleman and Hinton 2012) as PyTorch defines it. square, momentum_buffer
  * (NULL when momentum is 0) and mean (NULL unless centered) are zero at first. */

@@ -3,6 +3,8 @@
  * Initial values: scales 1, biases 0, vectors of an embedding normal. */
 #include "model/model.h"
 
+#include <math.h>
+
 weir_status weir_sizes_check(const char *op, const char *layer, int n, const char *const *names,
                              const int64_t *sizes)
 {
@@ -119,6 +121,6 @@ weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows, in
     if (!l)
         return NULL;
     l->table = weir_layer_new_table(&l->base, "weight", rows, width, dtype,
-                                    deviation != 0 ? deviation : 1);
+                                    deviation != 0 || signbit(deviation) ? deviation : 1);
     return l->table ? &l->base : weir_model_undo(m, mark);
 }

@@ -59,7 +59,8 @@ static weir_status adagrad_step(const weir_optim *o, const weir_slot *s, weir_te
 {
     const weir_adagrad_options one = {.eps = o->adagrad.eps,
                                       .weight_decay = o->adagrad.weight_decay,
-                                      .eps_inside = o->adagrad.eps_inside};
+                                      .eps_inside = o->adagrad.eps_inside,
+                                      .exact = o->adagrad.exact};
     return weir_adagrad_update(s->param, grad, s->state[0], lr, &one);
 }
 

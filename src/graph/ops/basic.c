@@ -4,6 +4,8 @@
  * (elementwise.c) refer to gradients in activation.c, norm.c and layer_norm.c. Public functions
  * that those call stand here, below all of them: a public function needs only the number of its op,
  * not the definition. */
+#include <math.h>
+
 #include "graph/ops/define.h"
 
 weir_tensor *weir_neg(weir_tensor *x)
@@ -34,6 +36,11 @@ weir_tensor *weir_mul(weir_tensor *a, weir_tensor *b)
 weir_tensor *weir_div(weir_tensor *a, weir_tensor *b)
 {
     return weir_row2(WEIR_OP_DIV, a, b);
+}
+
+double weir_option(bool exact, double value, double fallback)
+{
+    return exact || value != 0 || signbit(value) ? value + 0.0 : fallback;
 }
 
 weir_tensor *weir_rstd(weir_tensor *var, double eps)

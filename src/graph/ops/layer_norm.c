@@ -122,8 +122,8 @@ static weir_status check_x(const char *who, const weir_tensor *x, double eps)
     if (!weir_is_float(x->layout.desc.dtype))
         return weir_fail(WEIR_ERR_DTYPE, "%s: x must be f32 or f64, not %s", who,
                          weir_desc_text(&x->layout.desc, text));
-    if (!(eps > 0))
-        return weir_fail(WEIR_ERR_INVALID, "%s: eps %g must be > 0", who, eps);
+    if (!(eps >= 0))
+        return weir_fail(WEIR_ERR_INVALID, "%s: eps %g must be >= 0", who, eps);
     return WEIR_OK;
 }
 
@@ -175,7 +175,7 @@ static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_t
 static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
 {
     const char *const who = "layer_norm";
-    const double      e = eps != 0 ? eps : 1e-5;
+    const double      e = weir_option(false, eps, 1e-5);
 
     if (check_x(who, x, e) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK ||
         check_like(who, x, bias, "bias", &scale->layout.desc) != WEIR_OK)
@@ -191,7 +191,7 @@ static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *
 static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
 {
     const char *const who = "rms_norm";
-    const double      e = eps != 0 ? eps : 1e-5;
+    const double      e = weir_option(false, eps, 1e-5);
 
     if (check_x(who, x, e) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK)
         return NULL;
@@ -223,7 +223,7 @@ static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scal
                                weir_tensor *bias, double eps)
 {
     const char *const who = "group_norm";
-    const double      e = eps != 0 ? eps : 1e-5;
+    const double      e = weir_option(false, eps, 1e-5);
 
     if (check_x(who, x, e) != WEIR_OK || check_groups(x, groups) != WEIR_OK)
         return NULL;

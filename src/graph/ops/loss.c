@@ -187,13 +187,13 @@ weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps)
         return NULL;
 
     const weir_desc *const d = &a->layout.desc;
-    const double           least = eps != 0 ? eps : 1e-8;
+    const double           least = weir_option(false, eps, 1e-8);
     char                   text[WEIR_DESC_TEXT];
     if (d->ndim == 0)
         return WEIR_FAIL_NULL(WEIR_ERR_SHAPE, "cosine_similarity: %s has no last axis",
                               weir_desc_text(d, text));
-    if (!(least > 0))
-        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "cosine_similarity: eps %g must be > 0", least);
+    if (!(least >= 0))
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "cosine_similarity: eps %g must be >= 0", least);
 
     const uint32_t     last = 1u << (d->ndim - 1);
     weir_tensor *const floor = weir_fill(weir_tensor_device(a), weir_scalar(d->dtype), least);

@@ -205,8 +205,8 @@ static weir_status bn_check(const bn_args *a)
                          weir_desc_text(x, text));
     for (int i = 1; i < 5; i++)
         WEIR_TRY(bn_check_channels(arg[i].t, arg[i].name, x));
-    if (!(a->eps > 0) || !(a->momentum > 0 && a->momentum <= 1))
-        return weir_fail(WEIR_ERR_INVALID, "batch_norm: eps %g must be > 0, momentum %g in (0, 1]",
+    if (!(a->eps >= 0) || !(a->momentum >= 0 && a->momentum <= 1))
+        return weir_fail(WEIR_ERR_INVALID, "batch_norm: eps %g must be >= 0, momentum %g in [0, 1]",
                          a->eps, a->momentum);
     return WEIR_OK;
 }
@@ -267,8 +267,8 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
                                        bias,
                                        running_mean,
                                        running_var,
-                                       .eps = o.eps != 0 ? o.eps : 1e-5,
-                                       .momentum = o.momentum != 0 ? o.momentum : 0.1,
+                                       .eps = weir_option(o.exact, o.eps, 1e-5),
+                                       .momentum = weir_option(o.exact, o.momentum, 0.1),
                                        .count = 1};
     weir_tensor *y;
 

@@ -1,5 +1,5 @@
 /* op.h - shared by definitions of operations: recording a call, arguments of a gradient function.
- * Defined in define.c, elementwise.c, mixed_precision.c and op_table.c. */
+ * Defined in basic.c, define.c, elementwise.c, mixed_precision.c and op_table.c. */
 #ifndef WEIR_GRAPH_OPS_OP_H
 #define WEIR_GRAPH_OPS_OP_H
 
@@ -28,6 +28,10 @@ weir_status weir_record(weir_op op, int nin, weir_tensor *const *in, const void 
 /* The same on device d, for calls without inputs. */
 weir_status weir_record_on(weir_device *d, weir_op op, int nin, weir_tensor *const *in,
                            const void *attr, size_t attr_bytes, weir_tensor **out);
+
+/* The value of an option, or its default: 0 means the default unless the options are exact or it is
+ * WEIR_ZERO. */
+double weir_option(bool exact, double value, double fallback);
 
 /* Repeats a random call with the numbers at position `rng` of an earlier one (dropout's gradient);
  * reserves no numbers. */

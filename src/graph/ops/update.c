@@ -293,15 +293,15 @@ static weir_status adam(weir_op op, weir_tensor *const in[6], const weir_adam_op
 {
     const weir_adam_options o = options ? *options : (weir_adam_options){0};
     const weir_adam_attr    a = {
-        .beta1 = o.beta1 != 0 ? o.beta1 : 0.9,
-        .beta2 = o.beta2 != 0 ? o.beta2 : 0.999,
-        .eps = o.eps != 0 ? o.eps : 1e-8,
+        .beta1 = weir_option(o.exact, o.beta1, 0.9),
+        .beta2 = weir_option(o.exact, o.beta2, 0.999),
+        .eps = weir_option(o.exact, o.eps, 1e-8),
         .weight_decay = o.weight_decay,
     };
 
-    if (!(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1 && a.eps > 0))
+    if (!(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1 && a.eps >= 0))
         return REFUSE(WEIR_ERR_INVALID, "%s: beta1 %g and beta2 %g must be in [0, 1), "
-                      "eps %g > 0", weir_op_name(op), a.beta1, a.beta2, a.eps);
+                      "eps %g >= 0", weir_op_name(op), a.beta1, a.beta2, a.eps);
     return weir_record(op, 6, in, &a, sizeof a, NULL);
 }
 
@@ -322,12 +322,12 @@ weir_status weir_adagrad_update(weir_tensor *param, weir_tensor *grad, weir_tens
                                 weir_tensor *lr, const weir_adagrad_options *options)
 {
     const weir_adagrad_options o = options ? *options : (weir_adagrad_options){0};
-    const weir_adagrad_attr    a = {.eps = o.eps != 0 ? o.eps : 1e-10,
+    const weir_adagrad_attr    a = {.eps = weir_option(o.exact, o.eps, 1e-10),
                                     .weight_decay = o.weight_decay,
                                     .eps_inside = o.eps_inside};
 
-    if (!(a.eps > 0))
-        return REFUSE(WEIR_ERR_INVALID, "adagrad_update: eps %g must be > 0", a.eps);
+    if (!(a.eps >= 0))
+        return REFUSE(WEIR_ERR_INVALID, "adagrad_update: eps %g must be >= 0", a.eps);
     if (o.lr_decay != 0 || o.initial_accumulator != 0)
         return REFUSE(WEIR_ERR_INVALID, "adagrad_update: lr_decay %g and initial_accumulator %g "
                       "are an optimiser's (weir_adagrad_new): one update takes the rate and the "
@@ -341,8 +341,8 @@ weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tens
                                 const weir_rmsprop_options *options)
 {
     const weir_rmsprop_options o = options ? *options : (weir_rmsprop_options){0};
-    const weir_rmsprop_attr    a = {.alpha = o.alpha != 0 ? o.alpha : 0.99,
-                                    .eps = o.eps != 0 ? o.eps : 1e-8,
+    const weir_rmsprop_attr    a = {.alpha = weir_option(o.exact, o.alpha, 0.99),
+                                    .eps = weir_option(o.exact, o.eps, 1e-8),
                                     .weight_decay = o.weight_decay,
                                     .momentum = o.momentum,
                                     .centered = o.centered,
@@ -350,8 +350,8 @@ weir_status weir_rmsprop_update(weir_tensor *param, weir_tensor *grad, weir_tens
     weir_tensor *in[6] = {param, grad, lr, square};
     int          n = 4;
 
-    if (!(a.alpha >= 0 && a.alpha < 1 && a.eps > 0 && a.momentum >= 0))
-        return REFUSE(WEIR_ERR_INVALID, "rmsprop_update: alpha %g must be in [0, 1), eps %g > 0,"
+    if (!(a.alpha >= 0 && a.alpha < 1 && a.eps >= 0 && a.momentum >= 0))
+        return REFUSE(WEIR_ERR_INVALID, "rmsprop_update: alpha %g must be in [0, 1), eps %g >= 0,"
                       " momentum %g >= 0", a.alpha, a.eps, a.momentum);
     if (a.momentum != 0)
         in[n++] = momentum_buffer;
