@@ -126,9 +126,10 @@ WEIR_API char *weir_info_text(weir_device *d);
 
 /* Recording as a switch of the device (SINGA's SetBufferFlag, GetBufferFlag, ExecBuffOps): on
  * begins an anonymous graph or resumes it; off pauses it; exec plans it once and runs it; reset
- * (ResetGraph) frees it. Switching on after an exec begins a new graph. exec fails as
- * weir_graph_end and weir_graph_run do; ERR_STATE if there is no graph, or another one is being
- * recorded. */
+ * (ResetGraph) frees it. Switching on after an exec begins a new graph. While
+ * another graph is being recorded (weir_graph_begin) off pauses that one and on resumes it. exec
+ * fails as weir_graph_end and weir_graph_run do; ERR_STATE if there is no graph, or another one is
+ * being recorded. */
 WEIR_API weir_status weir_device_set_buffering(weir_device *d, bool on);
 WEIR_API bool        weir_device_buffering(const weir_device *d);
 WEIR_API weir_status weir_device_exec(weir_device *d);

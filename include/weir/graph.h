@@ -82,7 +82,7 @@ WEIR_API weir_graph *weir_graph_begin(weir_device *d);
 
 /* Pauses the recording: operations compute at once until weir_graph_resume, and other graphs may be
  * recorded. Scopes opened since the recording began are closed. A paused graph can also be ended.
- * (weir_device_set_buffering does the same for the device's anonymous graph.) */
+ * (weir_device_set_buffering, off and on, does the same for the graph that is being recorded.) */
 WEIR_API weir_status weir_graph_pause(weir_graph *g);
 WEIR_API weir_status weir_graph_resume(weir_graph *g);
 
@@ -203,7 +203,8 @@ typedef struct weir_pair {
 
 /* Gradients of the scalar `loss` for every trainable tensor it depends on, as recorded (or, with
  * the graph off, computed) operations. *pairs is owned by the device until the next call of
- * weir_backward on it or its close. Consumes the tape: what only a gradient needed is dropped. */
+ * weir_backward on it or its close. Consumes the tape (but see weir_retain_begin): what only a
+ * gradient needed is dropped. */
 WEIR_API weir_status weir_backward(weir_tensor *loss, const weir_pair **pairs, size_t *count);
 
 /* Gradients of the scalar `loss` for the n given tensors (trainable, or results on the way to
@@ -265,6 +266,13 @@ WEIR_API weir_status weir_scale_adjust(weir_tensor *scale, weir_tensor *good, we
  * begin. */
 WEIR_API weir_status weir_no_grad_begin(weir_device *d);
 WEIR_API weir_status weir_no_grad_end(weir_device *d);
+
+/* Gradients taken between begin and the matching end do not consume the tape, so they can be taken
+ * again; nests. What the gradients read is kept until the results of the calls are released; a
+ * graph that is being recorded keeps it until weir_graph_end, so its plan stays the same.
+ * ERR_STATE for an end without a begin. */
+WEIR_API weir_status weir_retain_begin(weir_device *d);
+WEIR_API weir_status weir_retain_end(weir_device *d);
 
 /* ---- mixed precision ---- */
 

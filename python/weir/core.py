@@ -58,7 +58,11 @@ class Device:
         self.handle: DeviceHandle = capi.weir_device_open(name, how)
         self.name = name
         self._id = number
-        self._graph = 0             # recordings so far: names the one at hand
+        self._recordings = 0        # so far
+        self._graph = 0             # the number of the one at hand
+        self._at_once = 0           # open blocks of at_once in the recording at hand
+        # The recordings around the one at hand, which pause: _model_graph, _graph, _held, _at_once.
+        self._outer: list[tuple[capi.weir_graph | None, int, list[object], int]] = []
         # Being recorded by a model; see begin_graph.
         self._model_graph: capi.weir_graph | None = None
         self._held: list[object] = []           # what callbacks of the graph at hand need
@@ -128,10 +132,22 @@ class Device:
     # -- the device's own graph: SINGA's switch --
 
     def EnableGraph(self, on: bool) -> None:
-        """Record what follows (True) or compute it at once (False)."""
+        """Record what follows (True) or compute it at once (False).
+
+        In a step that a model or weir.Graph records False pauses that recording and True resumes
+        it: SINGA's optimisers make their state in such a pause.
+        """
         on = bool(on)
+        if self._model_graph is not None:
+            if on and self._at_once:
+                raise errors.StateError(
+                    "EnableGraph(True): what runs here is computed at once (a layer's initialize, "
+                    "a block of at_once); the recording goes on behind it by itself")
+            capi.weir_device_set_buffering(self.handle, on)
+            return
         if on and not self.recording:
-            self._graph += 1
+            self._recordings += 1
+            self._graph = self._recordings
             if self._ran:           # the core begins a new graph and forgets the one that ran
                 self._ran = False
                 self._exec_held = []
@@ -160,7 +176,7 @@ class Device:
         the planner's order gives the same bits, so it changes nothing here."""
         del serial
         on = self.recording
-        if on:
+        if on and self._model_graph is None:
             capi.weir_device_set_buffering(self.handle, False)
         self._ran = True
         capi.weir_device_exec(self.handle)
@@ -218,8 +234,11 @@ class Device:
 
     def begin_graph(self) -> None:
         """Begins a graph that is not the device's; end_graph plans it and returns it."""
-        self._model_graph = capi.weir_graph_begin(self.handle)
-        self._graph += 1
+        graph = capi.weir_graph_begin(self.handle)
+        self._outer.append((self._model_graph, self._graph, self._held, self._at_once))
+        self._model_graph, self._held, self._at_once = graph, [], 0
+        self._recordings += 1
+        self._graph = self._recordings
 
     def end_graph(
             self,
@@ -227,15 +246,24 @@ class Device:
         """(graph, what must be held as long as it): plan is a capi.weir_plan_options or None."""
         if self._model_graph is None:
             raise errors.StateError("end_graph: no graph is being recorded")
-        graph, self._model_graph = self._model_graph, None
-        held, self._held = self._held, []
+        if not self.recording:
+            self.drop_graph()
+            raise errors.StateError(
+                "the recorded step ended in a pause: EnableGraph(False) was not followed by "
+                "EnableGraph(True), so what came after it is not part of the step")
+        graph, held = self._model_graph, self._held
+        self._leave()
         capi.weir_graph_end(graph, plan)
         return graph, held
 
+    def _leave(self) -> None:
+        """The recording at hand is the one around this one, or none."""
+        self._model_graph, self._graph, self._held, self._at_once = self._outer.pop()
+
     def drop_graph(self) -> None:
         """Ends a recording and forgets it."""
-        self._model_graph = None
-        self._held = []
+        if self._outer:
+            self._leave()
 
     def graph(self, **options: Unpack[PlanOptions]) -> Graph:
         """`with dev.graph() as step:` records and plans a step; see weir.graph."""
@@ -248,9 +276,11 @@ class Device:
             yield
         elif self._model_graph is not None:
             capi.weir_graph_pause(self._model_graph)
+            self._at_once += 1
             try:
                 yield
             finally:
+                self._at_once -= 1
                 capi.weir_graph_resume(self._model_graph)
         else:
             capi.weir_device_set_buffering(self.handle, False)
@@ -270,6 +300,18 @@ class Device:
             self._held.append(owner)
 
     # -- the tape --
+
+    @contextlib.contextmanager
+    def retaining(self, on: bool = True) -> Iterator[None]:
+        """Gradients taken inside keep what they read, so that they can be taken again (on=False:
+        no difference)."""
+        if on:
+            capi.weir_retain_begin(self.handle)
+        try:
+            yield
+        finally:
+            if on:
+                capi.weir_retain_end(self.handle)
 
     @contextlib.contextmanager
     def taped(self) -> Iterator[None]:

@@ -219,7 +219,7 @@ class Optimizer:
         seed = capi.weir_cast(self.scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
         seed = Tensor(data=singa.result(capi.weir_reshape(seed, loss.shape), loss.device),
                       requires_grad=False)
-        pairs = list(backward(loss, seed))
+        pairs = list(backward(loss, seed, retain_graph=False))
         if not pairs:
             raise no_gradient(loss)
         params = [param for param, _ in pairs]
@@ -242,8 +242,8 @@ class Optimizer:
 
     def _pairs(self, loss):
         if self.clip_norm is None and self.clip_value is None:
-            return backward(loss)
-        return self._clip(list(backward(loss)))
+            return backward(loss, retain_graph=False)
+        return self._clip(list(backward(loss, retain_graph=False)))
 
     def _clip(self, pairs):
         params = [param for param, _ in pairs]

@@ -99,8 +99,9 @@ class Operator:
         device, inputs, outputs = cast("tuple[core.Device, list[Handle], list[Handle]]", self._call)
         handles = [None if dy is None else _given(dy, y) for dy, y in zip(dys, outputs)]
         handles += [None] * (len(outputs) - len(handles))
-        return tuple(None if dx is None else _gradient(dx, device)
-                     for dx in capi.vjp(outputs, handles, inputs))
+        with device.retaining():
+            dxs = capi.vjp(outputs, handles, inputs)
+        return tuple(None if dx is None else _gradient(dx, device) for dx in dxs)
 
     def _do_backward(self, *dys: Gradient) -> tuple[CTensor | None, ...]:
         dxs = self.backward(*dys)
@@ -272,13 +273,18 @@ def no_gradient(y: Tensor) -> InvalidError:
         "autograd.training was False, inside of no_grad or by what gradients do not pass")
 
 
-def backward(y: Tensor, dy: Tensor | Number | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+def backward(y: Tensor, dy: Tensor | Number | None = None,
+             retain_graph: bool = True) -> Iterator[tuple[Tensor, Tensor]]:
     """Yields (tensor, gradient) for every tensor that y depends on and that stores_grad.
 
     y has one element; dy is its gradient, a number or a Tensor (1 by default). The core computes or
     records all gradients at the first step of the iteration. Outside of training it is an error if
     there is no such tensor; in training there are no pairs then, as in SINGA. (Tensor.backward and
     optimisers want at least one.)
+
+    It may be called again for the same y: what gradients read is kept as long as y and what it was
+    made from, with retain_graph=False until their gradients were computed. A graph that is being
+    recorded keeps it until its recording ends, so its plan is the same.
     """
     if y.data.Size() != 1:
         raise ValueError(f"backward: y must have one element, its shape is {y.shape}")
@@ -290,7 +296,8 @@ def backward(y: Tensor, dy: Tensor | Number | None = None) -> Iterator[tuple[Ten
     handle = y.data.handle
     seed = None if dy is None else _given(dy, handle)
     y.creator.takes_number = not isinstance(dy, Taped)
-    grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
+    with y.device.retaining(retain_graph):
+        grads = capi.gradients(handle, seed, [t.data.handle for t in tensors])
     del handle, seed
     grads.reverse()
     tensors.reverse()
@@ -304,9 +311,10 @@ def backward(y: Tensor, dy: Tensor | Number | None = None) -> Iterator[tuple[Ten
             del made
 
 
-def gradients(y: Tensor, dy: Tensor | Number | None = None) -> dict[int, Tensor]:
+def gradients(y: Tensor, dy: Tensor | Number | None = None,
+              retain_graph: bool = True) -> dict[int, Tensor]:
     """{id(tensor): gradient} of backward's pairs."""
-    return {id(tensor): grad for tensor, grad in backward(y, dy)}
+    return {id(tensor): grad for tensor, grad in backward(y, dy, retain_graph)}
 
 
 # ---- helpers that operators of scripts use ----

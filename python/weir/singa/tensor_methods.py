@@ -376,10 +376,12 @@ class Methods(Taped):
         return cast("Callable[..., Tensor]", type(self))(data=CTensor(self.data),
                                                        requires_grad=False)
 
-    def backward(self, dy: Tensor | Number | None = None) -> list[tuple[Tensor, Tensor]]:
-        """Pairs (Tensor, gradient) of autograd.backward; an error if there are no pairs."""
+    def backward(self, dy: Tensor | Number | None = None,
+                 retain_graph: bool = False) -> list[tuple[Tensor, Tensor]]:
+        """Pairs (Tensor, gradient) of autograd.backward; an error if there are no pairs. A second
+        call for the same tensor needs retain_graph=True in the first, as in PyTorch."""
         y = cast("Tensor", self)
-        pairs = list(backward(y, dy))
+        pairs = list(backward(y, dy, retain_graph))
         if not pairs:
             raise no_gradient(y)
         return pairs

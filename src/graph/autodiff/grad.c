@@ -255,7 +255,7 @@ static weir_status traverse_nodes(weir_traversal *w)
             WEIR_TRY(status);
         }
         drop_dy(n);
-        if (!w->stops || n->want)
+        if ((!w->stops || n->want) && (w->outer || !w->s->retain))
             weir_tape_consume(n->tape);
     }
     return WEIR_OK;

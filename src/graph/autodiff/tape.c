@@ -170,7 +170,9 @@ weir_status weir_tape_check_unused(const weir_tape *t)
     if (!t->used)
         return WEIR_OK;
     return weir_fail(WEIR_ERR_STATE, "gradient of %s: an earlier backward has dropped what it "
-                     "needs; compute the forward again", weir_tape_name(t));
+                     "needs; compute the forward again, or take the earlier one between "
+                     "weir_retain_begin and _end (Python: backward(retain_graph=True))",
+                     weir_tape_name(t));
 }
 
 /* ---- versions ---- */

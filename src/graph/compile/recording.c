@@ -106,10 +106,22 @@ static void bury_handles(weir_graph *g)
 
 /* Closes the graph's scope. Values that still have a handle become outputs: persistent blocks that
  * the graph references. */
+/* The graph is no longer one that the device's switch has paused. */
+static void forget_switch(weir_graph *g)
+{
+    for (weir_graph **p = &g->session->switched_off; *p; p = &(*p)->below)
+        if (*p == g) {
+            *p = g->below;
+            break;
+        }
+    g->below = NULL;
+}
+
 static void close_recording(weir_graph *g)
 {
     weir_session *s = g->session;
 
+    forget_switch(g);
     if (s->recording == g) {
         leave_scopes(g);
         s->recording = NULL;
@@ -225,6 +237,7 @@ weir_status weir_graph_resume(weir_graph *g)
         s->held.at[s->held.n++] = g->parked.at[i];
     g->parked.n = 0;
     s->recording = g;
+    forget_switch(g);
     g->poison_mark = weir_poison_mark_now();
     g->state = WEIR_GRAPH_RECORDING;
     return WEIR_OK;

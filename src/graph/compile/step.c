@@ -139,15 +139,24 @@ weir_status weir_device_set_buffering(weir_device *d, bool on)
     if (!s)
         return WEIR_ERR_NOMEM;
     weir_graph *g = s->anonymous;
+    if (!on && s->recording && s->recording != g) {
+        weir_graph *const other = s->recording;
+        WEIR_TRY(weir_graph_pause(other));
+        other->below = s->switched_off;
+        s->switched_off = other;
+        return WEIR_OK;
+    }
     if (!on)
         return g && g->state == WEIR_GRAPH_RECORDING ? weir_graph_pause(g) : WEIR_OK;
-    if (g && g->state == WEIR_GRAPH_RECORDING)
+    if (s->recording && s->recording != g && g && g->state == WEIR_GRAPH_SUSPENDED)
+        return weir_fail(WEIR_ERR_STATE, "weir_device_set_buffering: a graph is being recorded "
+                         "already, which is not the one that the switch has paused");
+    if (s->recording)
         return WEIR_OK;
+    if (s->switched_off)
+        return weir_graph_resume(s->switched_off);
     if (g && g->state == WEIR_GRAPH_SUSPENDED)
         return weir_graph_resume(g);
-    if (s->recording)
-        return weir_fail(WEIR_ERR_STATE,
-                         "weir_device_set_buffering: a graph is being recorded already");
     weir_graph_free(g);
     s->anonymous = weir_graph_begin(d);
     return s->anonymous ? WEIR_OK : weir_error_status();
@@ -166,6 +175,9 @@ weir_status weir_device_exec(weir_device *d)
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
+    if (!s->anonymous && s->recording)
+        return weir_fail(WEIR_ERR_STATE, "weir_device_exec: another graph is being recorded, which "
+                         "runs when its recording has ended");
     if (!s->anonymous)
         return weir_fail(WEIR_ERR_STATE,
                          "weir_device_exec: nothing was recorded: switch buffering on "

@@ -77,6 +77,7 @@ struct weir_graph {
     struct weir_session    *session; /* of dev */
     weir_graph_state        state;
     uint64_t                id;
+    struct weir_graph      *below;   /* paused by the switch of the device before this one */
     uint32_t                depth; /* number of scopes that were open when recording began */
     WEIR_VEC(weir_storage)  storages;
     WEIR_VEC(weir_value)    values;

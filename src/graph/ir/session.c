@@ -234,3 +234,25 @@ weir_status weir_no_grad_end(weir_device *d)
     s->no_grad--;
     return WEIR_OK;
 }
+
+weir_status weir_retain_begin(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_retain_begin"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    s->retain++;
+    return WEIR_OK;
+}
+
+weir_status weir_retain_end(weir_device *d)
+{
+    WEIR_TRY(weir_device_check(d, "weir_retain_end"));
+    weir_session *s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    if (s->retain == 0)
+        return weir_fail(WEIR_ERR_STATE, "weir_retain_end: without a weir_retain_begin");
+    s->retain--;
+    return WEIR_OK;
+}

@@ -21,10 +21,13 @@ typedef struct weir_session {
     WEIR_VEC(uint32_t)      mark;   /* where each open scope begins in held; the root has none */
     weir_graph             *recording; /* NULL: operations run immediately */
     weir_graph             *anonymous; /* the graph of weir_device_set_buffering, owned */
+    weir_graph             *switched_off; /* the latest of the other graphs that are paused by
+                                           * weir_device_set_buffering; not owned */
     weir_graph             *last_run;  /* for the profile; not owned, cleared when it is freed */
     weir_step              *step;      /* running with the graph off: owns kept results */
     weir_phase              phase;
     int                     no_grad;     /* depth of weir_no_grad_begin; > 0: no tape */
+    int                     retain;      /* depth of weir_retain_begin; > 0: tapes are kept */
     weir_dtype              autocast;    /* of the innermost autocast scope; WEIR_F32: none */
     WEIR_VEC(weir_dtype)    outer_casts; /* of the scopes around the innermost one */
     struct weir_segment    *segment; /* checkpoint in its first run: notes leaves, tapes nothing */

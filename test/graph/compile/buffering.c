@@ -56,6 +56,49 @@ CASE(exec_ends_the_recording)
     weir_device_close(d);
 }
 
+/* The switch pauses and resumes a graph that is not its own, and one recorded in that pause. */
+CASE(the_switch_pauses_other_graphs)
+{
+    weir_device *d = fixture_open();
+    weir_tensor *s = fixture_state(d, 2, NULL), *t = fixture_state(d, 2, NULL);
+    weir_graph  *g = weir_graph_begin(d);
+
+    CHECK_OK(weir_increment(s, 1));
+    CHECK_OK(weir_device_set_buffering(d, true));           /* on is on */
+    CHECK_OK(weir_device_set_buffering(d, false));
+    CHECK(!weir_device_buffering(d));
+    CHECK_OK(weir_increment(t, 5));
+    CHECK(fixture_value(t) == 5);                           /* at once */
+    weir_graph *inner = weir_graph_begin(d);
+    CHECK_OK(weir_increment(t, 100));
+    CHECK_OK(weir_device_set_buffering(d, false));
+    CHECK_OK(weir_increment(t, 10));
+    CHECK_OK(weir_device_set_buffering(d, true));
+    CHECK_OK(weir_increment(t, 100));
+    CHECK(fixture_value(t) == 15);
+    CHECK(fixture_finish(inner, NULL));
+    CHECK(fixture_value(t) == 215);
+    CHECK_OK(weir_device_set_buffering(d, true));
+    CHECK(weir_device_buffering(d));
+    CHECK_OK(weir_increment(s, 20));
+    CHECK(fixture_value(s) == 0);
+    CHECK(fixture_finish(g, NULL));
+    CHECK(fixture_value(s) == 21 && fixture_value(t) == 215);
+    weir_graph_free(inner);
+    weir_graph_free(g);
+
+    g = weir_graph_begin(d);                                /* freed in its pause */
+    CHECK_OK(weir_device_set_buffering(d, false));
+    weir_graph_free(g);
+    CHECK_OK(weir_device_set_buffering(d, true));           /* a graph of the switch's own */
+    CHECK_OK(weir_increment(s, 1));
+    CHECK_OK(weir_device_exec(d));
+    CHECK(fixture_value(s) == 22);
+    weir_release(s);
+    weir_release(t);
+    weir_device_close(d);
+}
+
 /* Switched off in the middle of a recording: calls are computed at once until it goes on. */
 CASE(suspend_and_resume)
 {

@@ -329,7 +329,8 @@ CASE(begin_while_recording)
 
     CHECK(weir_graph_begin(d) == NULL);
     CHECK(weir_error_status() == WEIR_ERR_STATE);
-    CHECK_STATUS(weir_device_set_buffering(d, true), WEIR_ERR_STATE);
+    CHECK_STATUS(weir_device_exec(d), WEIR_ERR_STATE);
+    CHECK_TEXT(weir_error(), "another graph is being recorded");
     weir_tensor *y = weir_keep(weir_relu(x));
     CHECK(fixture_finish(g, NULL));
     CHECK(fixture_value(y) == 1);

@@ -362,6 +362,27 @@ CASE(vjp_refuses)
 
 /* ---- what is refused ---- */
 
+CASE(a_retained_backward_again)
+{
+    world w;
+    if (open(&w)) {
+        weir_tensor *const loss = total(weir_mul(weir_square(w.a), weir_exp(w.a)));
+        weir_tensor       *g[3] = {NULL};
+        CHECK_OK(weir_retain_begin(w.d));
+        CHECK_OK(weir_gradients(loss, 1, &w.a, &g[0]));
+        CHECK_OK(weir_gradients(loss, 1, &w.a, &g[1]));
+        CHECK_OK(weir_retain_end(w.d));
+        CHECK_OK(weir_gradients(loss, 1, &w.a, &g[2]));
+        for (int k = 0; k < 3; k++)
+            CHECK_ALL(g[k], (2 * w.va[i] + w.va[i] * w.va[i]) * exp(w.va[i]));
+        CHECK_STATUS(weir_gradients(loss, 1, &w.a, &g[0]), WEIR_ERR_STATE);
+        CHECK_TEXT(weir_error(), "weir_retain_begin");
+        CHECK_STATUS(weir_retain_end(w.d), WEIR_ERR_STATE);
+        CHECK_TEXT(weir_error(), "without a weir_retain_begin");
+    }
+    close(&w);
+}
+
 CASE(backward_twice)
 {
     world w;

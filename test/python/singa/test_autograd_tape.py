@@ -6,8 +6,8 @@ import pytest
 
 import weir
 from conftest import run
-from weir import autograd, core, opt, singa_wrap, tensor
-from weir.errors import InvalidError
+from weir import autograd, core, device, opt, singa_wrap, tensor
+from weir.errors import InvalidError, StateError
 from weir.tensor import Tensor
 
 pytestmark = pytest.mark.usefixtures("training")
@@ -239,13 +239,6 @@ def test_backward_of_a_call_outside_training():
         y.creator.backward(y.data)
 
 
-def test_a_second_backward_is_refused():
-    y = A.tanh(param([1.]))
-    y.creator.backward(y.data)
-    with pytest.raises(RuntimeError, match="earlier backward"):
-        y.creator.backward(y.data)
-
-
 @pytest.mark.parametrize("dy, kind", [(np.ones(3, np.float32), ValueError),
                                       (np.ones((2, 2)), ValueError)])
 def test_a_gradient_that_does_not_fit(dy, kind):
@@ -392,3 +385,97 @@ def test_a_long_chain_neither_overflows_nor_leaks():
         y = A.identity(y)
     np.testing.assert_array_equal(read(A.gradients(y)[id(x)]), [1])
     del y
+
+
+# ---- the same loss once more ----
+
+def squares(w):
+    h = A.mul(w, A.exp(w))
+    return A.reduce_sum(A.mul(h, h), keepdims=0)
+
+
+def test_backward_twice(mode):
+    """As often as a script likes, in a graph too: the gradients are the same."""
+    w = param([1., -2.])
+
+    def step():
+        loss = squares(w)
+        return [g for _ in range(3) for _, g in A.backward(loss)]
+
+    found = [g.numpy() for g in run(step, core.cpu(), mode)]
+    assert len(found) == 3
+    for g in found[1:]:
+        assert np.array_equal(g, found[0])
+
+
+def test_backward_twice_by_the_creator():
+    y = A.tanh(param([1.]))
+    one, two = (y.creator.backward(y.data).to_numpy() for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+def test_backward_of_two_losses_that_share_a_part():
+    w = param([1., -2.])
+    h = A.exp(w)
+    for factor in (2.0, 3.0):
+        loss = A.reduce_sum(A.mul(h, tensor.from_numpy(np.full(2, factor, np.float32))), keepdims=0)
+        (_, g), = A.backward(loss)
+        assert np.allclose(g.numpy(), factor * np.exp([1, -2]), rtol=1e-6)
+
+
+def test_a_second_backward_without_retaining():
+    w = param([1., -2.])
+    loss = squares(w)
+    list(A.backward(loss, retain_graph=False))
+    with pytest.raises(StateError, match=r"earlier backward.*backward\(retain_graph=True\)"):
+        list(A.backward(loss))
+    loss = squares(w)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    with pytest.raises(StateError, match="earlier backward"):
+        loss.backward()
+
+
+def test_a_second_backward_after_an_update():
+    """What the gradients read has changed: an error, never other numbers."""
+    w = param([1., -2.])
+    loss = squares(w)
+    (_, g), = A.backward(loss)
+    opt.SGD(0.1).apply("w", w, g)
+    with pytest.raises(StateError, match="has changed since"):
+        list(A.backward(loss))
+
+
+def test_what_a_backward_keeps_dies_with_the_loss():
+    w = param(np.full(1000, 0.5))
+    dev = core.cpu()
+    before = device.memory(dev)["live"]
+    loss = squares(w)
+    kept = device.memory(dev)["live"]
+    list(A.backward(loss))
+    assert device.memory(dev)["live"] == kept
+    list(A.backward(loss, retain_graph=False))
+    assert device.memory(dev)["live"] < kept
+    del loss
+    assert device.memory(dev)["live"] == before
+
+
+def test_a_plan_with_two_backwards_stays_true():
+    """Planned bytes are those measured, within a budget too, and the bits are the same."""
+    w = param(np.linspace(-1, 1, 4096))
+
+    def record(**plan):
+        with core.cpu().graph(**plan) as graph:
+            loss = squares(A.exp(A.tanh(w)))
+            found = [g for _ in range(2) for _, g in A.backward(loss)]
+            del loss
+        graph.run()
+        return graph, [g.numpy() for g in found]
+
+    free, want = record()
+    tight, got = record(budget="90%")
+    assert np.array_equal(want[0], want[1])
+    assert all(np.array_equal(a, b) for a, b in zip(want, got))
+    for graph in (free, tight):
+        assert graph.measure() == graph.stats["arena_bytes"]
+    assert tight.stats["planned_peak_bytes"] <= tight.stats["budget_bytes"]

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from mlp import MLP
-from weir import core, device, errors, opt, tensor
+import weir
+from weir import autograd, core, device, errors, layer, model, opt, tensor
 from weir import singa_wrap as singa
+from weir.errors import StateError
 from weir.tensor import Tensor
 
 
@@ -245,3 +247,109 @@ def test_error_classes():
                         (errors.DeviceError, RuntimeError), (errors.InvalidError, ValueError),
                         (errors.NoKernelError, NotImplementedError)]:
         assert issubclass(error, base) and issubclass(error, errors.Error)
+
+
+# ---- the switch inside a recorded step ----
+
+class Pausing(model.Model):
+    """Makes its optimiser's buffers as SINGA's optimisers do: in a pause of the recording."""
+
+    def __init__(self, names):
+        super().__init__()
+        self.enable, self.enabled = names
+        self.linear = layer.Linear(2)
+        self.buffers, self.steps = {}, 0
+
+    def forward(self, x):
+        return self.linear(x)
+
+    def paused(self, dev, make):
+        flag = getattr(dev, self.enabled)()
+        getattr(dev, self.enable)(False)
+        made = make()
+        assert not getattr(dev, self.enabled)()
+        getattr(dev, self.enable)(flag)
+        assert getattr(dev, self.enabled)() == flag
+        return made
+
+    def train_one_batch(self, x, y):
+        self.steps += 1
+        out = self.forward(x)
+        loss = autograd.mse_loss(out, y)
+        for p, g in autograd.backward(loss):
+            if p.name not in self.buffers:
+                def make(p=p):
+                    buffer = tensor.Tensor(p.shape, p.device).set_value(0.5)
+                    assert (tensor.to_numpy(buffer + 1.0) == 1.5).all()      # computed at once
+                    return buffer
+                self.buffers[p.name] = self.paused(x.device, make)
+            buffer = self.buffers[p.name]
+            buffer *= 0.5
+            buffer += g
+            tensor.axpy(-0.1, buffer, p)
+        return out, loss
+
+
+@pytest.mark.parametrize("names", [("EnableGraph", "graph_enabled"),
+                                   ("SetBufferFlag", "GetBufferFlag")])
+def test_a_pause_in_a_step(names):
+    x = tensor.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3) / 6)
+    y = tensor.from_numpy(np.ones((2, 2), np.float32))
+    losses = []
+    for use_graph in (False, True):
+        x.device.SetRandSeed(1)
+        net = Pausing(names)
+        net.compile([x], is_train=True, use_graph=use_graph)
+        losses.append([net(x, y)[1].item() for _ in range(4)])
+        assert not x.device.graph_enabled()
+        assert net.steps == (1 if use_graph else 4)
+    assert losses[0] == losses[1] and losses[0][3] < losses[0][0]
+    autograd.training = False
+
+
+def test_a_pause_without_an_end():
+    dev = device.get_default_device()
+    x = weir.ones((2,))
+    graph = dev.graph()
+    with pytest.raises(StateError, match="the recorded step ended in a pause: EnableGraph.False."):
+        with graph:
+            x + 1
+            dev.EnableGraph(False)
+    assert not dev.graph_enabled() and (x + 1).tolist() == [2, 2]
+    with dev.graph() as again:
+        y = x + 1
+    again.run()
+    assert y.tolist() == [2, 2]
+
+
+def test_on_inside_of_what_computes_at_once():
+    dev = device.get_default_device()
+    with dev.graph() as graph:
+        y = weir.ones((2,)) + 1
+        with dev.at_once():
+            dev.EnableGraph(dev.graph_enabled())        # off is off
+            with pytest.raises(StateError, match="what runs here is computed at once"):
+                dev.EnableGraph(True)
+        y += 1
+    graph.run()
+    assert y.tolist() == [3, 3]
+
+
+def test_a_graph_in_the_pause_of_another():
+    dev = device.get_default_device()
+    x = weir.ones((2,))
+    with dev.graph() as outer:
+        y = x + 1
+        dev.EnableGraph(False)
+        with dev.graph() as inner:
+            z = x + 10
+        inner.run()
+        assert z.tolist() == [11, 11]
+        dev.EnableGraph(True)
+        y = y + 1
+        with pytest.raises(StateError, match="recorded"):
+            y.numpy()
+        with pytest.raises(StateError, match="another graph is being recorded"):
+            dev.RunGraph()
+    outer.run()
+    assert y.tolist() == [3, 3]
