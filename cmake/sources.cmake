@@ -46,8 +46,9 @@ weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_na
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order relu_sign_bits
     remat_cast simplify)
 weir_sources(graph src/graph/plan liveness lowering op_sums overlap settle streams)
-weir_sources(graph src/graph/report cost dot dump json step_json svg timeline)
+weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure profile)
+weir_sources(graph src/graph/saved bindings parse words)
 
 # The memory planner: a library of its own, which needs core and placement alone.
 weir_sources(planner src/graph/memory/bounds bound bound_branch highs maxflow milp mincut_bound)
@@ -65,12 +66,12 @@ weir_sources(placement src/graph/placement beam branch buffers csv exact exact_s
 
 weir_sources(ops src/graph/ops activation attention basic callback compare conv define einsum
     elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table pack
-    pool2d quantize rearrange recurrent reduce slice softmax spill update)
+    pool2d quantize rearrange recurrent reduce saved_call slice softmax spill update)
 
 weir_sources(model src/model layer layer_tree model normal optim optim_states recurrent scaler
     sequential summary summary_text writer)
 weir_sources(model src/model/data csv data file image)
-weir_sources(model src/model/file header header_write items json load replace save)
+weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump help info interpose json main

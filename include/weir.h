@@ -13,6 +13,7 @@
 #include "weir/model.h"
 #include "weir/op.h"
 #include "weir/plan.h"
+#include "weir/saved.h"
 #include "weir/tensor.h"
 
 #endif

@@ -61,6 +61,14 @@ static size_t utf8_length(const unsigned char *s)
     return overlong || no_char ? 0 : n;
 }
 
+bool weir_text_is_utf8(const char *text)
+{
+    for (size_t n; *text; text += n)
+        if ((n = utf8_length((const unsigned char *)text)) == 0)
+            return false;
+    return true;
+}
+
 void weir_string_add_json(weir_string *s, const char *text)
 {
     for (const char *p = text; *p;) {

@@ -17,6 +17,9 @@ void weir_string_add(weir_string *s, const char *format, ...) __attribute__((for
  * same serves DOT and XML: see escape.c). */
 void weir_string_add_json(weir_string *s, const char *text);
 
+/* Whether a text is well-formed UTF-8. */
+bool weir_text_is_utf8(const char *text);
+
 /* Bytes of a unit: "", "B", "kB", "MB" ..., "KiB", "GiB" ..., in any case; -1 for anything else. */
 double weir_unit_bytes(const char *name);
 

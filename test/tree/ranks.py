@@ -21,6 +21,7 @@ RANKS = [
     ["src/graph/memory/budget", "src/graph/autodiff"],
     ["src/graph/frontend", "src/graph/memory/explain"],
     ["src/graph/memory/stepfile", "src/graph/compile", "src/graph/export"],
+    ["src/graph/saved"],
     ["src/model"],
     ["src/tool"],
 ]

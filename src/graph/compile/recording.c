@@ -8,6 +8,7 @@
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/budget/replan.h"
 #include "graph/plan/plan.h"
+#include "graph/report/recorded.h"
 
 static weir_status check_recording(const char *who, const weir_graph *g, weir_graph_state want)
 {
@@ -263,6 +264,8 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     if (status == WEIR_OK)
         status = weir_names_number(&g->names);
     if (status == WEIR_OK)
+        status = weir_recorded_make(g);
+    if (status == WEIR_OK)
         status = weir_plan_make(g, passes, options);
     if (status == WEIR_OK)
         g->state = WEIR_GRAPH_PLANNED;
@@ -291,9 +294,11 @@ void weir_graph_free(weir_graph *g)
     while (g->parked.n > 0)
         weir_release(g->parked.at[--g->parked.n]);
     cut_tapes(g);
+    weir_recorded_free(g->form);
     bury_handles(g);
     for (uint32_t i = 0; i < g->storages.n; i++) {
         weir_block *b = g->storages.at[i].block;
+        weir_release(g->storages.at[i].handle);
         if (b && g->storages.at[i].external)
             weir_ref_drop(b);
         else if (b)

@@ -286,6 +286,14 @@ static weir_status name_call(weir_recording *r)
     return weir_names_call(&g->names, &s->path, g->id, r->def, &r->name);
 }
 
+/* Notes a handle of all of an external storage: its name is the storage's. */
+static void note_handle(weir_storage *s, weir_tensor *t)
+{
+    if (s->external && s->kind <= WEIR_KIND_INPUT && !s->handle && !t->tape && t->offset == 0 &&
+        weir_shape_is_dense(&t->layout) && weir_shape_bytes(&t->layout.desc) == s->bytes)
+        s->handle = weir_retain(t);
+}
+
 /* Graph on: appends the call as a node. */
 static weir_status append_node(weir_recording *r)
 {
@@ -313,6 +321,7 @@ static weir_status append_node(weir_recording *r)
         const uint32_t v = weir_graph_value_of(g, storage, &r->in[i]->layout, r->in[i]->offset);
         if (v == WEIR_NONE)
             return WEIR_ERR_NOMEM;
+        note_handle(&g->storages.at[storage], r->in[i]);
         if (r->def->mutates >> i & 1) {
             g->storages.at[storage].changed = ++r->s->dev->changes;
             g->storages.at[storage].changed_by = r->def->name;

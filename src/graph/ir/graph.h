@@ -39,6 +39,7 @@ typedef struct weir_storage {
     uint64_t    changed;    /* external: dev->changes when the last node that overwrites it */
     const char *changed_by; /* was recorded, and that node's operation; NULL: none */
     char       *name;       /* of a temporary without a block: owned; NULL: none, or the block's */
+    weir_tensor *handle;    /* external: of the whole block, for its name; referenced, or NULL */
 } weir_storage;
 
 typedef struct weir_value {
@@ -70,6 +71,7 @@ typedef enum weir_graph_state {
 } weir_graph_state;
 
 struct weir_plan;
+struct weir_recorded_step;
 struct weir_session;
 
 struct weir_graph {
@@ -109,6 +111,7 @@ struct weir_graph {
     weir_cache_use      cache;              /* whether the budgeted plan came from the cache */
     const char         *placement;          /* placement strategy; NULL: auto */
     double              began, record_ms, plan_ms;
+    struct weir_recorded_step *form;   /* as recorded, before the passes; NULL while recording */
     struct weir_plan   *plan;
     struct weir_replan *replan;   /* while steps are timed for replanning; else NULL */
     double              measured; /* seconds of a timed step */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "model/file/json.h"
 
@@ -344,4 +345,33 @@ const char *weir_header_note(const weir_header *h, const char *key)
         h->notes ? bsearch(&wanted, h->note, h->notes, sizeof wanted, by_key) : NULL;
 
     return n ? n->value : NULL;
+}
+
+weir_status weir_header_number(const weir_header *h, const weir_file *f, const char *writer,
+                               const char *key, uint64_t *value)
+{
+    const char *const text = weir_header_note(h, key);
+    uint64_t          v = 0;
+    const char       *p = text;
+
+    if (!text)
+        return weir_file_fail(f, "is no file of %s: it lacks %s", writer, key);
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, *p - '0', &v))
+            break;
+    if (*p || p == text)
+        return weir_file_fail(f, "%s is '%.30s', no whole number of 64 bits", key, text);
+    *value = v;
+    return WEIR_OK;
+}
+
+weir_status weir_header_elements(const weir_header *h, weir_file *f, const weir_file_entry *e,
+                                 void *to)
+{
+    const uint64_t at = h->elements + e->begin;
+
+    if (lseek(f->fd, (off_t)at, SEEK_SET) < 0)
+        return weir_file_fail(f, "has no byte %llu", (unsigned long long)at);
+    f->at = at;
+    return weir_file_read(f, to, (size_t)(e->end - e->begin));
 }

@@ -42,6 +42,14 @@ void        weir_header_free(weir_header *h);
 weir_file_entry *weir_header_find(const weir_header *h, const char *name);
 const char *weir_header_note(const weir_header *h, const char *key);
 
+/* The whole number that the file f notes under the key. ERR_IO, said for a file of `writer`. */
+weir_status weir_header_number(const weir_header *h, const weir_file *f, const char *writer,
+                               const char *key, uint64_t *value);
+
+/* Reads the elements of e from the file f. ERR_IO. */
+weir_status weir_header_elements(const weir_header *h, weir_file *f, const weir_file_entry *e,
+                                 void *to);
+
 /* The text of a file's first bytes, size included, for `n` tensors with names in this order and
  * `notes` notes; *bytes is its length, a multiple of 8. The caller frees it by weir_host_free. NULL
  * if memory runs out or the header would have more than WEIR_HEADER_MAX bytes. */

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "model/file/items.h"
 
@@ -151,12 +150,7 @@ static weir_status match(loading *l)
 
 static weir_status read_item(loading *l, const weir_file_item *item, void *to)
 {
-    const uint64_t at = l->header.elements + item->entry->begin;
-
-    if (lseek(l->file.fd, (off_t)at, SEEK_SET) < 0)
-        return weir_file_fail(&l->file, "has no byte %llu", (unsigned long long)at);
-    l->file.at = at;
-    return weir_file_read(&l->file, to, (size_t)(item->entry->end - item->entry->begin));
+    return weir_header_elements(&l->header, &l->file, item->entry, to);
 }
 
 static bool fits(const weir_file_item *item)
@@ -278,22 +272,9 @@ weir_status weir_model_load(weir_model *m, const char *path, const weir_load_opt
 
 /* ---- a run ---- */
 
-/* The whole number that the file notes under the key. */
 static weir_status number(const loading *l, const char *key, uint64_t *value)
 {
-    const char *const text = weir_header_note(&l->header, key);
-    uint64_t          v = 0;
-    const char       *p = text;
-
-    if (!text)
-        return weir_file_fail(&l->file, "is no file of run_save: it lacks %s", key);
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, *p - '0', &v))
-            break;
-    if (*p || p == text)
-        return weir_file_fail(&l->file, "%s is '%.30s', no whole number of 64 bits", key, text);
-    *value = v;
-    return WEIR_OK;
+    return weir_header_number(&l->header, &l->file, "run_save", key, value);
 }
 
 static weir_status check_method(const loading *l)

@@ -388,12 +388,29 @@ static bool compute(op_fixture *t, bool keep_y, op_bytes *out)
     return ok;
 }
 
+/* The graph's text makes a graph with the same text: every attribute is written and read. */
+static void comes_back(weir_graph *g, weir_device *d)
+{
+    char *const       text = weir_graph_recorded(g);
+    weir_graph *const again = text ? weir_graph_parse(d, text, strlen(text), NULL) : NULL;
+    char *const       same = again ? weir_graph_recorded(again) : NULL;
+
+    if (check_that(same != NULL, __FILE__, __LINE__, "not read again: %s\n%s", weir_error(),
+                   text ? text : ""))
+        check_that(strcmp(text, same) == 0, __FILE__, __LINE__, "%s\n-> %s", text, same);
+    weir_graph_free(again);
+    weir_text_free(same);
+    weir_text_free(text);
+}
+
 static bool record(op_fixture *t, bool keep_y, const weir_plan_options *o, op_bytes *out)
 {
     op_result         r;
     weir_graph *const g = weir_graph_begin(t->dev);
     bool ok = CHECK(g) && CHECK_OK(op_record(t, keep_y, &r)) && CHECK_OK(weir_graph_end(g, o));
 
+    if (ok && o->level == 0)
+        comes_back(g, t->dev);
     for (int round = 0; round < ROUNDS && ok; round++)
         ok = (round == 0 || op_draw(t, false)) && CHECK_OK(weir_graph_run(g)) &&
              op_read_all(t, &r, out);

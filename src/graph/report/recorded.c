@@ -1,0 +1,368 @@
+/* recorded.c - writes a recording as lines of text: its views of storages and its calls. */
+#include "graph/report/recorded.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/status.h"
+#include "graph/ops/saved_call.h"
+#include "weir/callback.h"
+
+void weir_recorded_free(weir_recorded_step *r)
+{
+    if (!r)
+        return;
+    for (uint32_t i = 0; i < r->bound.n; i++) {
+        weir_mem_free(r->bound.at[i].name);
+        weir_release(r->bound.at[i].tensor);
+    }
+    weir_vec_free(&r->bound);
+    weir_vec_free(&r->list);
+    weir_mem_free(r->body.at);
+    weir_mem_free(r);
+}
+
+/* What is known while the lines are written: numbers of storages and values in the text, WEIR_NONE
+ * before they have one. */
+typedef struct writer {
+    weir_graph    *g;
+    weir_recorded_step *r;
+    uint32_t      *storage, *value;
+    uint32_t       storages, values;
+    uint32_t       region, segment; /* lowest numbers in use: the text counts from 1 */
+} writer;
+
+/* ---- lines ---- */
+
+/* A line under construction. Calls have at most 8 inputs, 4 results of 8 axes and WEIR_SAVED_WORDS
+ * attributes, all numbers of at most 20 digits. */
+typedef struct line {
+    char   text[4096];
+    size_t n;
+} line;
+
+static void add_text(line *l, const char *text)
+{
+    const size_t n = strlen(text);
+
+    if (l->n + n < sizeof l->text) {
+        memcpy(l->text + l->n, text, n + 1);
+        l->n += n;
+    }
+}
+
+/* Without snprintf: this is done for every recording. */
+static void add_number(line *l, uint64_t v)
+{
+    char  digits[24];
+    char *p = digits + sizeof digits - 1;
+
+    *p = '\0';
+    do
+        *--p = (char)('0' + v % 10);
+    while (v /= 10);
+    add_text(l, p);
+}
+
+static void add_whole(line *l, int64_t v)
+{
+    if (v < 0)
+        add_text(l, "-");
+    add_number(l, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+/* The bits of a double, "x" and 16 digits. */
+static void add_bits(line *l, uint64_t bits)
+{
+    char text[18] = "x";
+
+    for (int i = 0; i < 16; i++)
+        text[1 + i] = "0123456789abcdef"[bits >> (60 - 4 * i) & 15];
+    text[17] = '\0';
+    add_text(l, text);
+}
+
+static void add_list(line *l, int n, const int64_t *v)
+{
+    add_text(l, "[");
+    for (int i = 0; i < n; i++) {
+        add_text(l, i ? "," : "");
+        add_whole(l, v[i]);
+    }
+    add_text(l, "]");
+}
+
+static void add_layout(line *l, const weir_layout *layout)
+{
+    weir_layout dense = {.desc = layout->desc};
+
+    add_text(l, weir_dtype_name(layout->desc.dtype));
+    add_list(l, layout->desc.ndim, layout->desc.dim);
+    weir_shape_dense(&dense);
+    if (memcmp(dense.stride, layout->stride, (size_t)layout->desc.ndim * sizeof(int64_t)) == 0)
+        return;
+    add_text(l, "/");
+    add_list(l, layout->desc.ndim, layout->stride);
+}
+
+void weir_recorded_layout(weir_string *s, const weir_layout *l)
+{
+    line one = {.n = 0};
+
+    add_layout(&one, l);
+    weir_string_add(s, "%s", one.text);
+}
+
+/* ---- views and calls ---- */
+
+/* Writes "view STORAGE OFFSET LAYOUT" and returns the number of the value. */
+static uint32_t write_view(writer *w, uint32_t storage, int64_t offset, const weir_layout *layout)
+{
+    line l = {.n = 0};
+
+    add_text(&l, "view ");
+    add_number(&l, w->storage[storage]);
+    add_text(&l, " ");
+    add_whole(&l, offset);
+    add_text(&l, " ");
+    add_layout(&l, layout);
+    weir_string_add(&w->r->body, "%s\n", l.text);
+    return w->values++;
+}
+
+static uint32_t value_of(writer *w, uint32_t v)
+{
+    const weir_value *const value = &w->g->values.at[v];
+
+    if (w->value[v] == WEIR_NONE)
+        w->value[v] = write_view(w, value->storage, value->offset, &value->layout);
+    return w->value[v];
+}
+
+static void add_attr(line *l, const weir_node *n, const char *letters)
+{
+    add_text(l, " ");
+    add_number(l, n->attr_bytes / 8);
+    for (size_t i = 0; letters[i]; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)n->attr + 8 * i, sizeof word);
+        add_text(l, " ");
+        if (letters[i] == 'f')
+            add_bits(l, word);
+        else
+            add_whole(l, (int64_t)word);
+    }
+}
+
+/* The letters of the node's attributes; NULL, and a note of its name, if no file holds it. */
+static const char *letters_of(writer *w, const weir_node *n)
+{
+    const char *const letters = weir_saved_attr(n->op);
+
+    if (letters && strlen(letters) * 8 == n->attr_bytes && strlen(letters) <= WEIR_SAVED_WORDS)
+        return letters;
+    if (!w->r->refused) {
+        const bool own = n->op == WEIR_OP_CALLBACK || n->op == WEIR_OP_CALLBACK_GRAD;
+        const weir_callback_attr *const a = own ? n->attr : NULL;
+        const weir_callback_def *const def =
+            own ? (const weir_callback_def *)(uintptr_t)a->def : NULL;
+        w->r->refused = def && def->name ? def->name : n->def->name;
+    }
+    return NULL;
+}
+
+/* call OP PHASE REGION SEGMENT RANDOM, then counted lists: inputs, results, attributes. */
+static void write_call(writer *w, const weir_node *n)
+{
+    const char *const letters = letters_of(w, n);
+    line              l = {.n = 0};
+
+    if (!letters)
+        return;
+    uint32_t in[WEIR_EW_MAX_IN];
+    for (int i = 0; i < n->nin; i++)
+        in[i] = value_of(w, n->in[i]);
+    const uint64_t head[] = {n->region ? n->region - w->region + 1 : 0,
+                             n->segment ? n->segment - w->segment + 1 : 0, n->rng, n->nin};
+    add_text(&l, "call ");
+    add_text(&l, weir_op_name(n->op));
+    add_text(&l, " ");
+    add_text(&l, weir_phase_name[n->phase]);
+    for (int i = 0; i < 4; i++) {
+        add_text(&l, " ");
+        add_number(&l, head[i]);
+    }
+    for (int i = 0; i < n->nin; i++) {
+        add_text(&l, " ");
+        add_number(&l, in[i]);
+    }
+    add_text(&l, " ");
+    add_number(&l, n->nout);
+    for (int i = 0; i < n->nout; i++) {
+        w->storage[weir_storage_of(w->g, n->out[i])] = w->storages++;
+        w->value[n->out[i]] = w->values++;
+        add_text(&l, " ");
+        add_layout(&l, &w->g->values.at[n->out[i]].layout);
+    }
+    add_attr(&l, n, letters);
+    weir_string_add(&w->r->body, "%s\n", l.text);
+}
+
+/* ---- storages from outside, and results that are kept ---- */
+
+static weir_role role_of(const weir_storage *s)
+{
+    return s->kind == WEIR_KIND_PARAM   ? WEIR_ROLE_PARAM
+           : s->kind == WEIR_KIND_INPUT ? WEIR_ROLE_INPUT
+                                        : WEIR_ROLE_STATE;
+}
+
+/* A handle of the whole storage. If the program passed none to the recording, the elements are
+ * named one after the other, as they are in memory. */
+static weir_tensor *whole_of(weir_graph *g, uint32_t storage)
+{
+    const weir_storage *const s = &g->storages.at[storage];
+    weir_layout               l = {.desc = g->values.at[s->values].layout.desc};
+
+    if (s->handle)
+        return weir_retain(s->handle);
+    const size_t size = weir_dtype_size(l.desc.dtype);
+    l.desc = weir_1d(l.desc.dtype, (int64_t)(s->bytes / size));
+    weir_shape_dense(&l);
+    return weir_tensor_make(g->dev, &l, 0, s->block);
+}
+
+static weir_status add_external(writer *w, uint32_t storage)
+{
+    const weir_storage *const s = &w->g->storages.at[storage];
+
+    if (!s->external || s->made || w->storage[storage] != WEIR_NONE)
+        return WEIR_OK;
+    const weir_bound_tensor b = {.role = role_of(s), .tensor = whole_of(w->g, storage)};
+    if (!b.tensor)
+        return weir_error_status();
+    if (!weir_vec_push(&w->r->bound, b)) {
+        weir_release(b.tensor);
+        return WEIR_ERR_NOMEM;
+    }
+    w->storage[storage] = w->storages++;
+    w->r->externals++;
+    return WEIR_OK;
+}
+
+/* The storage of a block in the graph; WEIR_NONE if it has none. */
+static uint32_t storage_of(const weir_graph *g, const weir_block *b)
+{
+    if (b->storage < g->storages.n && g->storages.at[b->storage].block == b)
+        return b->storage;
+    for (uint32_t i = 0; i < g->storages.n; i++)
+        if (g->storages.at[i].block == b)
+            return i;
+    return WEIR_NONE;
+}
+
+static bool views(const weir_value *v, const weir_tensor *t)
+{
+    return v->offset == t->offset && weir_desc_equal(&v->layout.desc, &t->layout.desc) &&
+           memcmp(v->layout.stride, t->layout.stride,
+                  (size_t)t->layout.desc.ndim * sizeof *t->layout.stride) == 0;
+}
+
+/* The number in the text of the value that t is: of the graph, of an earlier output, or a view that
+ * nothing in the graph reads. */
+static uint32_t output_value(writer *w, uint32_t storage, const weir_tensor *t)
+{
+    uint32_t v = w->g->storages.at[storage].values;
+
+    while (v != WEIR_NONE && !views(&w->g->values.at[v], t))
+        v = w->g->values.at[v].next;
+    if (v != WEIR_NONE)
+        return value_of(w, v);
+    for (uint32_t i = w->r->externals; i < w->r->bound.n; i++) {
+        const weir_tensor *const other = w->r->bound.at[i].tensor;
+        const weir_value         of = {.layout = other->layout, .offset = other->offset};
+        if (other->block == t->block && views(&of, t))
+            return w->r->bound.at[i].value;
+    }
+    return write_view(w, storage, t->offset, &t->layout);
+}
+
+static weir_status add_output(writer *w, weir_tensor *t)
+{
+    const uint32_t storage = t->block ? storage_of(w->g, t->block) : WEIR_NONE;
+
+    if (storage == WEIR_NONE || w->storage[storage] == WEIR_NONE)
+        return WEIR_OK;         /* computed or made outside, and not used inside */
+    const weir_bound_tensor b = {.role = WEIR_ROLE_OUTPUT, .tensor = t,
+                          .value = output_value(w, storage, t)};
+    if (!weir_vec_push(&w->r->bound, b))
+        return WEIR_ERR_NOMEM;
+    weir_retain(t);
+    return WEIR_OK;
+}
+
+/* ---- the whole recording ---- */
+
+/* What weir_graph_stats says about a graph that computes no gradients. */
+static void note_training(weir_recorded_step *r, const weir_node *n)
+{
+    const weir_bn_apply_attr *const a = n->op == WEIR_OP_BN_APPLY ? n->attr : NULL;
+
+    r->statistics |= n->op == WEIR_OP_BN_UPDATE || (a && a->train);
+    r->draws |= n->op == WEIR_OP_DROPOUT;
+    r->updates |= n->phase != WEIR_FORWARD;
+}
+
+static weir_status collect(writer *w)
+{
+    for (uint32_t i = 0; i < w->g->nodes.n; i++) {
+        const weir_node *const n = &w->g->nodes.at[i];
+        if (n->dead)
+            continue;
+        note_training(w->r, n);
+        if (n->region && n->region < w->region)
+            w->region = n->region;
+        if (n->segment && n->segment < w->segment)
+            w->segment = n->segment;
+        for (int k = 0; k < n->nin; k++)
+            WEIR_TRY(add_external(w, weir_storage_of(w->g, n->in[k])));
+    }
+    return WEIR_OK;
+}
+
+static weir_status write_all(writer *w)
+{
+    weir_graph *const g = w->g;
+
+    WEIR_TRY(collect(w));
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        if (!g->nodes.at[i].dead)
+            write_call(w, &g->nodes.at[i]);
+    for (uint32_t i = 0; i < g->kept.n && !w->r->refused; i++)
+        WEIR_TRY(add_output(w, g->kept.at[i]));
+    return w->r->body.failed ? WEIR_ERR_NOMEM : WEIR_OK;
+}
+
+weir_status weir_recorded_make(weir_graph *g)
+{
+    writer w = {.g = g, .r = weir_mem_zalloc(1, sizeof *w.r), .region = WEIR_NONE,
+                .segment = WEIR_NONE};
+
+    if (!w.r)
+        return WEIR_ERR_NOMEM;
+    g->form = w.r;
+    w.r->random = g->rng_total;
+    w.storage = weir_mem_alloc((g->storages.n + 1) * sizeof *w.storage);
+    w.value = weir_mem_alloc((g->values.n + 1) * sizeof *w.value);
+    weir_status s = w.storage && w.value ? WEIR_OK : WEIR_ERR_NOMEM;
+    if (s == WEIR_OK) {
+        memset(w.storage, 0xff, g->storages.n * sizeof *w.storage);
+        memset(w.value, 0xff, g->values.n * sizeof *w.value);
+        s = write_all(&w);
+    }
+    weir_mem_free(w.storage);
+    weir_mem_free(w.value);
+    return s;
+}

@@ -1,0 +1,514 @@
+/* graph_file.c - graphs that are saved and loaded: every network in evaluation and in training,
+ * equal bits, under a budget; names and roles; what a file cannot hold; damaged texts. */
+#include "temp_folder.h"
+#include "core/mem.h"
+
+enum { CLASSES = 4, FIRST = 1, MORE = 2 };
+
+typedef struct job {
+    const char *name;
+    int64_t     batch, px, channels;
+    bool        pixels, text;           /* as in nets/nets_step.c */
+    weir_layer *(*make)(weir_model *m, int64_t px);
+    const char *budget;                 /* of training, near the smallest; NULL: none */
+} job;
+
+static weir_layer *make_mlp(weir_model *m, int64_t px)
+{
+    return weir_mlp_new(m, 3, (const int64_t[]){3 * px * px, 16, CLASSES});
+}
+
+static weir_layer *make_lenet(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_lenet_new(m, CLASSES);
+}
+
+static weir_layer *make_digits(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_digits_cnn_new(m, CLASSES);
+}
+
+static weir_layer *make_resnet(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_resnet_new(m, 18, CLASSES, true);
+}
+
+static weir_layer *make_mobilenet(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_mobilenet_v2_new(m, CLASSES);
+}
+
+static weir_layer *make_densenet(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_densenet121_new(m, CLASSES);
+}
+
+static weir_layer *make_unet(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_unet_new(m, 3, CLASSES, 4, true);
+}
+
+static weir_layer *make_gpt(weir_model *m, int64_t px)
+{
+    return weir_gpt_new(m, CLASSES, px, 24, 3, 2);
+}
+
+static weir_layer *make_lstm(weir_model *m, int64_t px)
+{
+    (void)px;
+    return weir_char_lstm_new(m, CLASSES, 24, 2);
+}
+
+/* A network with dropout, in a step that records loss and update, or logits alone. */
+typedef struct net {
+    const job   *job;
+    weir_device *d;
+    weir_model  *m;
+    weir_layer  *layer, *drop;
+    weir_optim  *optim;
+    weir_tensor *x, *y, *out;
+    weir_graph  *g;
+} net;
+
+static weir_tensor *logits(const net *n)
+{
+    weir_tensor *x = n->job->make == make_mlp ? weir_flatten(n->x) : n->x;
+    weir_tensor *t = weir_apply(n->drop, weir_apply(n->layer, x));
+
+    return t && n->job->pixels
+               ? weir_reshape(weir_transpose(t, (const int[]){0, 2, 3, 1}), 2,
+                              (const int64_t[]){-1, CLASSES})
+               : t;
+}
+
+static bool open_net(net *n, const job *j, bool train, const weir_plan_options *plan)
+{
+    const int64_t labels = j->batch * (j->pixels ? j->px * j->px : j->text ? j->px : 1);
+
+    *n = (net){.job = j, .d = weir_device_open(check_device(), &(weir_device_options){
+                                                   .threads = 1, .seed = 5})};
+    n->m = weir_model_new(n->d);
+    n->layer = j->make(n->m, j->px);
+    n->drop = weir_dropout_new(n->m, 0.3);
+    weir_model_train(n->m, train);
+    n->x = weir_input(n->d, j->text ? weir_2d(WEIR_I32, j->batch, j->px)
+                                    : weir_4d(WEIR_F32, j->batch, j->channels, j->px, j->px));
+    n->y = weir_input(n->d, weir_1d(WEIR_I32, labels));
+    n->optim = weir_adam_new(n->d, 0.01, NULL);
+    n->g = weir_graph_begin(n->d);
+    weir_tensor *const t = logits(n);
+    n->out = weir_keep(train ? weir_cross_entropy(t, n->y) : t);
+    return CHECK(n->out != NULL) && (!train || CHECK_OK(weir_minimize(n->optim, n->out))) &&
+           CHECK_OK(weir_graph_end(n->g, plan)) &&
+           CHECK_OK(weir_graph_bind(n->g, n->x, WEIR_ROLE_INPUT, "x")) &&
+           (!train || CHECK_OK(weir_graph_bind(n->g, n->y, WEIR_ROLE_INPUT, "y"))) &&
+           CHECK_OK(weir_graph_bind(n->g, n->out, WEIR_ROLE_OUTPUT, "out"));
+}
+
+static void close_net(net *n)
+{
+    weir_graph_free(n->g);
+    weir_optim_free(n->optim);
+    weir_release(n->x);
+    weir_release(n->y);
+    weir_model_free(n->m);
+    weir_device_close(n->d);
+}
+
+/* Numbers of a batch that the step decides. */
+static void write_batch(weir_tensor *t, int step)
+{
+    const size_t bytes = weir_tensor_bytes(t);
+    const bool   whole = weir_tensor_desc(t).dtype == WEIR_I32;
+    char *const  v = malloc(bytes);
+    uint64_t     state = (uint64_t)step;
+
+    CHECK_OR_RETURN(v != NULL);
+    for (size_t i = 0; i < bytes / 4; i++) {
+        const uint64_t r = weir_splitmix64(&state);
+        const int32_t  class = (int32_t)(r % CLASSES);
+        const float    real = (float)(r % 1000) / 500 - 1;
+        memcpy(v + 4 * i, whole ? (const void *)&class : (const void *)&real, 4);
+    }
+    CHECK_OK(weir_write(t, v, bytes));
+    free(v);
+}
+
+static void run_steps(weir_graph *g, bool train, int from, int to)
+{
+    for (int step = from; step < to; step++) {
+        write_batch(weir_graph_tensor(g, "x"), step);
+        if (train)
+            write_batch(weir_graph_tensor(g, "y"), step + 100);
+        CHECK_OK(weir_graph_run(g));
+    }
+}
+
+static void same_tensor(const weir_binding *a, weir_tensor *t)
+{
+    const size_t bytes = weir_tensor_bytes(a->tensor);
+    char *const  v = malloc(2 * bytes + 1);
+
+    if (CHECK(v && t && weir_tensor_bytes(t) == bytes) &&
+        CHECK_OK(weir_read(a->tensor, v, bytes)) && CHECK_OK(weir_read(t, v + bytes, bytes)) &&
+        !CHECK_BITS(v, v + bytes, bytes))
+        check_that(false, __FILE__, __LINE__, "%s differs", a->name);
+    free(v);
+}
+
+/* Every tensor of both graphs has the same bits under the same name. */
+static void same_graphs(weir_graph *a, weir_graph *b)
+{
+    const weir_binding *list;
+    size_t              n;
+
+    if (CHECK_OK(weir_graph_bindings(a, &list, &n)))
+        for (size_t i = 0; i < n; i++)
+            same_tensor(&list[i], weir_graph_tensor(b, list[i].name));
+}
+
+/* Runs the graph of the file on a device of its own with other numbers in it. */
+static void continues(const char *path, weir_graph *first, bool train, const char *budget)
+{
+    const weir_device_options other = {.threads = 1, .seed = 99};
+    weir_device *const        d = weir_device_open(check_device(), &other);
+    weir_graph *const g = weir_graph_load(d, path, &(weir_plan_options){.budget = budget});
+    weir_graph_stats  s;
+    size_t            peak;
+
+    if (CHECK(g != NULL)) {
+        run_steps(g, train, FIRST, FIRST + MORE - 1);
+        write_batch(weir_graph_tensor(g, "x"), FIRST + MORE - 1);
+        if (train)
+            write_batch(weir_graph_tensor(g, "y"), FIRST + MORE - 1 + 100);
+        CHECK_OK(weir_graph_measure(g, &peak));
+        CHECK_OK(weir_graph_stats_of(g, &s));
+        CHECK(peak == s.arena_bytes);
+        CHECK(!budget || (s.planned_peak_bytes <= s.budget_bytes && s.budget_bytes > 0));
+        same_graphs(first, g);
+    } else {
+        printf("%s\n", weir_error());
+    }
+    weir_graph_free(g);
+    weir_device_close(d);
+}
+
+static void comes_back(const job *j, bool train)
+{
+    net    n;
+    folder f;
+
+    CHECK_OR_RETURN(folder_make(&f));
+    if (open_net(&n, j, train, NULL)) {
+        run_steps(n.g, train, 0, FIRST);
+        if (CHECK_OK(weir_graph_save(n.g, f.file[0], NULL))) {
+            run_steps(n.g, train, FIRST, FIRST + MORE);
+            continues(f.file[0], n.g, train, NULL);
+            if (j->budget)
+                continues(f.file[0], n.g, train, train ? j->budget : "100%");
+        }
+    }
+    close_net(&n);
+    folder_remove(&f);
+}
+
+static const job jobs[] = {
+    {"mlp", 3, 4, 3, false, false, make_mlp, "100%"},
+    {"lenet", 2, 28, 1, false, false, make_lenet, "98%"},
+    {"digits cnn", 2, 8, 1, false, false, make_digits, "94%"},
+    {"resnet18", 2, 16, 3, false, false, make_resnet, "99%"},
+    {"mobilenet_v2", 2, 32, 3, false, false, make_mobilenet, NULL},
+    {"densenet121", 2, 32, 3, false, false, make_densenet, NULL},
+    {"unet", 2, 16, 3, true, false, make_unet, "96%"},
+    {"gpt", 2, 8, 0, false, true, make_gpt, "85%"},
+    {"char_lstm", 2, 6, 0, false, true, make_lstm, "94%"},
+};
+
+CASE(evaluation_of_every_network)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
+        check_doing = jobs[i].name;
+        comes_back(&jobs[i], false);
+    }
+    check_doing = NULL;
+}
+
+CASE(training_of_every_network)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(jobs); i++) {
+        check_doing = jobs[i].name;
+        comes_back(&jobs[i], true);
+    }
+    check_doing = NULL;
+}
+
+/* ---- names, roles and refusals ---- */
+
+static weir_status twice(void *ctx, const weir_host_in *x, const weir_host_out *y)
+{
+    (void)ctx;
+    for (int i = 0; i < 2; i++)
+        ((float *)y->data)[i] = 2 * ((const float *)x->data)[i];
+    return WEIR_OK;
+}
+
+CASE(callbacks_are_refused_by_name)
+{
+    static const weir_callback_def def = {.name = "twice", .forward = twice};
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    weir_tensor *const x = weir_input(d, weir_1d(WEIR_F32, 2));
+    const weir_desc    out = weir_1d(WEIR_F32, 2);
+    weir_tensor       *y;
+    weir_graph *const  g = weir_graph_begin(d);
+
+    CHECK_OK(weir_callback(&def, NULL, 1, &x, 1, &out, &y));
+    weir_keep(y);
+    CHECK_OK(weir_graph_end(g, NULL));
+    CHECK_STATUS(weir_graph_save(g, "/nowhere/g", NULL), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "calls 'twice', a function of the program");
+    weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+CASE(names_and_roles)
+{
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    weir_tensor *const a = weir_state(d, weir_1d(WEIR_F32, 2), "s"),
+                *const b = weir_state(d, weir_1d(WEIR_F32, 2), "s"),
+                *const x = weir_input(d, weir_1d(WEIR_F32, 2)),
+                *const rate = weir_input(d, weir_scalar(WEIR_F32));
+    weir_graph *const   g = weir_graph_begin(d);
+    const weir_binding *list;
+    size_t              n;
+
+    CHECK_STATUS(weir_graph_bindings(g, &list, &n), WEIR_ERR_STATE);
+    weir_tensor *const y = weir_keep(weir_mul(weir_add(weir_add(a, b), x), rate));
+    CHECK_OK(weir_graph_end(g, NULL));
+    CHECK_OK(weir_graph_bindings(g, &list, &n));
+    static const char *const want[] = {"s", "s.2", "input0", "input1", "output0"};
+    CHECK_OR_RETURN(n == 5);
+    for (int i = 0; i < 5; i++)
+        CHECK(strcmp(list[i].name, want[i]) == 0);
+    CHECK_OK(weir_graph_bind(g, b, WEIR_ROLE_INPUT, "given"));
+    CHECK_OK(weir_graph_bind(g, y, WEIR_ROLE_OUTPUT, "100% of it\n"));
+    CHECK_STATUS(weir_graph_bind(g, x, WEIR_ROLE_INPUT, "given"), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_graph_bind(g, x, WEIR_ROLE_OUTPUT, "y"), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_graph_bind(g, x, WEIR_ROLE_INPUT, "\xff"), WEIR_ERR_INVALID);
+    CHECK(!weir_graph_tensor(g, "z"));
+    CHECK_TEXT(weir_error(), "unknown tensor 'z' (expected given, input0, input1");
+
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    const float v[2] = {1, 2}, three = 3;
+    float       out[2];
+    CHECK_OK(weir_write(a, v, sizeof v));
+    CHECK_OK(weir_write(rate, &three, sizeof three));
+    CHECK_OK(weir_graph_save(g, f.file[0], NULL));
+    weir_graph *const l = weir_graph_load(d, f.file[0], NULL);
+    CHECK_OR_RETURN(l != NULL);
+    CHECK_STATUS(weir_graph_run(l), WEIR_ERR_STATE);    /* inputs have no values */
+    CHECK_OK(weir_write(weir_graph_tensor(l, "given"), v, sizeof v));
+    CHECK_OK(weir_write(weir_graph_tensor(l, "input0"), v, sizeof v));
+    CHECK_OK(weir_graph_run(l));
+    CHECK_OK(weir_read(weir_graph_tensor(l, "100% of it\n"), out, sizeof out));
+    CHECK(out[0] == 9 && out[1] == 18);
+    weir_graph_free(l);
+    weir_graph_free(g);
+    weir_release(a);
+    weir_release(b);
+    weir_release(x);
+    weir_release(rate);
+    weir_device_close(d);
+    folder_remove(&f);
+}
+
+/* ---- texts that are not what they were ---- */
+
+/* A step with most kinds of lines: a draw, views, a convolution, pooling, updates. */
+static weir_status small_step(weir_layer *conv, weir_optim *o, weir_tensor *x, weir_tensor *y)
+{
+    weir_tensor *h = weir_dropout(weir_relu(weir_apply(conv, x)), 0.25);
+
+    h = weir_max_pool2d(h, &(weir_pool2d_options){.kernel = {2, 2}});
+    weir_tensor *const rows = weir_narrow(weir_flatten(h), 1, 1, 5);
+    return weir_minimize(o, weir_keep(weir_cross_entropy(weir_softmax(rows, 1), y)));
+}
+
+/* What is replaced, by what, and a part of the sentence that says so. */
+static const struct {
+    const char *from, *to, *says;
+} wrong[] = {
+    {"weir graph 1", "weir graph 2", "this library reads format 1"},
+    {"\nend\n", "\n", "ends before its last line, 'end'"},
+    {"\nend\n", "\nend\nend\n", "text behind the end"},
+    {"call conv2d ", "call conv3d ", "unknown operation 'conv3d'"},
+    {"call conv2d ", "call callback ", "a file cannot hold the operation 'callback'"},
+    {"call conv2d forward", "call conv2d sideways", "unknown phase 'sideways'"},
+    {"call relu forward 0 0 0 1 ", "call relu forward 0 0 0 2 ", "a number from 1 to 1"},
+    {"call relu forward 0 0 0 1 ", "call relu forward 0 0 7 1 ", "draws 0 blocks"},
+    {"call dropout forward 0 0 0 ", "call dropout forward 0 0 999 ", "of random numbers from 999"},
+    {"\nrandom ", "\nrandom -", "expected a number"},
+    {"param f32[2,1,3,3]", "param f32[2,2,3,3]", "line "},
+    {"param f32[2,1,3,3]", "param f64[2,1,3,3]", "view as f32 of elements of f64"},
+    {"param f32[2,1,3,3]", "param f32[2,1,3,3", "end of a list"},
+    {"param f32[2,1,3,3]", "param f32[2,1,3,9223372036854775807]", "expected a number"},
+    {"param f32[2,1,3,3]", "param f32[4294967296,4294967296,3,3]", "a shape"},
+    {"input i32[2]", "input i32[1]", "ends outside its storage of 4 bytes"},
+    {"view 0 0 ", "view 0 1 ", "ends outside its storage"},
+    {"view 0 0 ", "view 999 0 ", "expected a number from 0"},
+    {"conv.weight\n", "conv.bias\n", "two tensors are called 'conv.bias'"},
+};
+
+static weir_graph *small_graph(weir_device *d, weir_model *m, weir_optim *o, weir_tensor *x,
+                               weir_tensor *y)
+{
+    weir_layer *const conv = weir_conv2d_new(m, "conv", 1, 2, 3, NULL, true);
+    weir_graph *const g = weir_graph_begin(d);
+
+    CHECK_OK(small_step(conv, o, x, y));
+    CHECK_OK(weir_graph_end(g, NULL));
+    return g;
+}
+
+/* Calls fn with the text of a small training step. */
+static void with_text(void (*fn)(weir_device *d, const char *text))
+{
+    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_model *const  m = weir_model_new(d);
+    weir_optim *const  o = weir_sgd_new(d, 0.1, &(weir_sgd_options){.momentum = 0.9});
+    weir_tensor *const x = weir_input(d, weir_4d(WEIR_F32, 2, 1, 6, 6)),
+                *const y = weir_input(d, weir_1d(WEIR_I32, 2));
+    weir_graph *const  g = small_graph(d, m, o, x, y);
+    char *const        text = weir_graph_recorded(g);
+
+    if (CHECK(text != NULL))
+        fn(d, text);
+    weir_text_free(text);
+    weir_graph_free(g);
+    weir_release(x);
+    weir_release(y);
+    weir_optim_free(o);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+static void try_wrong(weir_device *d, const char *text)
+{
+    static char bad[1 << 14];
+
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        const char *const at = strstr(text, wrong[i].from);
+        if (!check_that(at != NULL, __FILE__, __LINE__, "no '%s' in\n%s", wrong[i].from, text))
+            continue;
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, wrong[i].to,
+                 at + strlen(wrong[i].from));
+        weir_graph *const g = weir_graph_parse(d, bad, strlen(bad), NULL);
+        if (check_that(!g, __FILE__, __LINE__, "'%s' is read", wrong[i].to)) {
+            CHECK(weir_error_status() == WEIR_ERR_IO);
+            CHECK_TEXT(weir_error(), wrong[i].says);
+        }
+        weir_graph_free(g);
+    }
+}
+
+CASE(wrong_texts_are_explained)
+{
+    with_text(try_wrong);
+}
+
+static int rounds(void)
+{
+    const char *text = getenv("WEIR_TEST_FULL");
+    return text && strcmp(text, "1") == 0 ? 200000 : 1500;
+}
+
+static bool ends_word(char c)
+{
+    return c == ' ' || c == ',' || c == '[' || c == ']' || c == '\n';
+}
+
+/* Replaces the word at `where` of the n bytes; returns their new number. */
+static size_t replace_word(char *at, size_t n, size_t capacity, size_t where, const char *by)
+{
+    size_t from = where, to = where;
+
+    while (from > 0 && !ends_word(at[from - 1]))
+        from--;
+    while (to < n && !ends_word(at[to]))
+        to++;
+    if (n - (to - from) + strlen(by) >= capacity)
+        return n;
+    memmove(at + from + strlen(by), at + to, n - to);
+    memcpy(at + from, by, strlen(by));
+    return n - (to - from) + strlen(by);
+}
+
+/* Small numbers, which may make another possible graph, extreme ones, and bytes of any value. */
+static size_t damage(char *at, size_t n, size_t capacity)
+{
+    static const char *const odd[] = {"65536", "2147483647", "4294967296", "4611686018427387904",
+                                      "9223372036854775807", "-9223372036854775808", "view 0 0 ",
+                                      "x7ff8000000000000", "255", "-1"};
+    const int64_t changes = check_int(1, 3);
+    char          small[24];
+
+    for (int64_t i = 0; i < changes; i++) {
+        const size_t where = (size_t)check_int(13, (int64_t)n - 1);
+        const bool   extreme = check_int(0, 2) == 0;
+        snprintf(small, sizeof small, "%d", (int)check_int(0, 9));
+        n = replace_word(at, n, capacity, where,
+                         extreme ? odd[check_int(0, (int64_t)ARRAY_LENGTH(odd) - 1)] : small);
+        if (check_int(0, 9) == 0)
+            at[check_int(0, (int64_t)n - 1)] = (char)check_int(0, 255);
+    }
+    return n;
+}
+
+/* Runs a graph that is small: its kernels must stay within their operands. */
+static void run_small(weir_graph *g)
+{
+    const weir_binding *list;
+    weir_graph_stats    s;
+    size_t              count;
+
+    CHECK_OK(weir_graph_bindings(g, &list, &count));
+    CHECK_OK(weir_graph_stats_of(g, &s));
+    if (s.planned_peak_bytes > 1 << 20)
+        return;
+    for (size_t k = 0; k < count; k++)
+        if (list[k].role != WEIR_ROLE_OUTPUT)
+            CHECK_OK(weir_write_fill(list[k].tensor, 1));
+    (void)weir_graph_run(g);
+}
+
+static void try_damaged(weir_device *d, const char *text)
+{
+    static char  bad[1 << 14];
+    const size_t n = strlen(text);
+    int          read = 0, refused = 0;
+
+    for (int i = 0; i < rounds(); i++) {
+        memcpy(bad, text, n);
+        weir_graph *const g = weir_graph_parse(d, bad, damage(bad, n, sizeof bad), NULL);
+        if (g) {
+            read++;
+            run_small(g);
+            weir_graph_free(g);
+        } else {
+            refused += CHECK(strlen(weir_error()) > 20);
+        }
+    }
+    CHECK(read > 10 && refused > read);
+}
+
+CASE(damaged_texts_never_crash)
+{
+    with_text(try_damaged);
+}
