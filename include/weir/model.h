@@ -217,7 +217,8 @@ WEIR_API weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition,
 /* weir_minimize in two parts, for micro-batches: accumulate adds the gradients of a loss to buffers
  * (states), apply updates every parameter that has one with the sum and zeroes it (ERR_STATE if
  * none has). Scale the losses by 1 / their number for a mean. Each part may be a graph that runs
- * any number of times. */
+ * any number of times. If accumulate fails half way, say because memory runs out, the next apply
+ * fails with ERR_STATE, changes no parameter and zeroes the sums. */
 WEIR_API weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss);
 WEIR_API weir_status weir_optim_apply(weir_optim *o);
 

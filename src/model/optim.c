@@ -482,22 +482,37 @@ weir_status weir_minimize(weir_optim *o, weir_tensor *loss)
 
 /* ---- a step over several losses ---- */
 
-static weir_status accumulate(weir_optim *o, weir_tensor *loss)
+/* Sums of 0 for parameters without one. */
+static weir_status make_sums(weir_optim *o, const weir_pair *pairs, size_t n, bool *made)
 {
-    const weir_pair *pairs;
-    size_t           n;
-
-    WEIR_TRY(backward(o, loss, &pairs, &n));
     for (size_t i = 0; i < n; i++) {
         weir_slot *s = weir_optim_slot(o, pairs[i].param);
-        if (s && !s->sum)
+        if (s && s->sum)
+            continue;
+        if (s)
             s->sum = weir_optim_state_new(o, weir_tensor_desc(s->param),
                                           weir_tensor_name(s->param), "sum", 0);
         if (!s || !s->sum)
             return weir_error_status();
-        WEIR_TRY(weir_accumulate(s->sum, pairs[i].grad));
+        *made = true;
     }
     return WEIR_OK;
+}
+
+static weir_status accumulate(weir_optim *o, weir_tensor *loss)
+{
+    const weir_pair *pairs;
+    size_t           n;
+    bool             changed = false;
+
+    WEIR_TRY(backward(o, loss, &pairs, &n));
+    weir_status s = make_sums(o, pairs, n, &changed);
+    for (size_t i = 0; i < n && s == WEIR_OK; i++) {
+        s = weir_accumulate(weir_optim_slot(o, pairs[i].param)->sum, pairs[i].grad);
+        changed |= s == WEIR_OK;
+    }
+    o->torn |= s != WEIR_OK && changed;
+    return s;
 }
 
 weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
@@ -520,16 +535,32 @@ static size_t summed(const weir_optim *o, weir_pair *pairs)
     return n;
 }
 
+/* Zeroes sums that a failure left incomplete; the caller learns that their gradients are lost. */
+static weir_status discard(weir_optim *o, const weir_pair *sums, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        WEIR_TRY(weir_write_fill(sums[i].grad, 0));
+    o->torn = false;
+    return weir_fail(WEIR_ERR_STATE, "optim_apply: an earlier call failed when it had changed the "
+                     "gradients of some of %zu parameters only; what was accumulated is discarded",
+                     n);
+}
+
 static weir_status apply(weir_optim *o, weir_pair *pairs)
 {
     const size_t n = summed(o, pairs);
 
     if (n == 0)
         return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing has been accumulated yet");
+    if (o->torn)
+        return discard(o, pairs, n);
     WEIR_TRY(finish(o, pairs, n));
     for (size_t i = 0; i < o->slots.n; i++)
-        if (((weir_slot *)o->slots.at[i])->sum)
-            WEIR_TRY(weir_reset(((weir_slot *)o->slots.at[i])->sum, 0));
+        if (((weir_slot *)o->slots.at[i])->sum) {
+            const weir_status s = weir_reset(((weir_slot *)o->slots.at[i])->sum, 0);
+            o->torn |= s != WEIR_OK;
+            WEIR_TRY(s);
+        }
     return WEIR_OK;
 }
 

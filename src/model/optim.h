@@ -42,6 +42,7 @@ struct weir_optim {
     weir_list            slots, states; /* of slot, of weir_tensor (referenced) */
     size_t              *place;         /* [places] number + 1 of slots by parameter */
     size_t               places;        /* a power of two, or 0 */
+    bool                 torn;          /* a failure left some sums of gradients without others */
 };
 
 /* A state tensor named PARAM.PART, `value` everywhere, owned by the optimiser. */

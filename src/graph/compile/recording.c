@@ -271,6 +271,8 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
         g->state = WEIR_GRAPH_PLANNED;
     else
         fail_values(g);
+    if (status != WEIR_OK)
+        g->broken_by = weir_mem_strdup(weir_error());
     g->plan_ms = (weir_now() - now) * 1e3;
     return status;
 }
@@ -309,6 +311,7 @@ void weir_graph_free(weir_graph *g)
     for (uint32_t i = 0; i < g->nodes.n; i++)
         weir_mem_free(g->nodes.at[i].attr);
     weir_mem_free(g->poison_message);
+    weir_mem_free(g->broken_by);
     weir_replan_free(g);
     weir_plan_free(g->plan);
     weir_vec_free(&g->storages);

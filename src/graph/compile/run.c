@@ -76,9 +76,11 @@ static weir_status check_runnable(const weir_graph *g)
     WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
     if (g->state == WEIR_GRAPH_PLANNED)
         return WEIR_OK;
-    return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is %s",
-                     g->state == WEIR_GRAPH_BROKEN ? "broken: its weir_graph_end failed"
-                                                   : "still being recorded: call weir_graph_end");
+    if (g->state == WEIR_GRAPH_BROKEN)
+        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is broken: %s",
+                         g->broken_by ? g->broken_by : "its weir_graph_end failed");
+    return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is still being recorded: call "
+                                     "weir_graph_end");
 }
 
 weir_status weir_graph_run(weir_graph *g)

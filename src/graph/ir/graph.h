@@ -100,6 +100,7 @@ struct weir_graph {
     weir_poison_mark    poison_mark;    /* when recording began or was resumed */
     char               *poison_message; /* error message of a failure before it was paused */
     weir_status         poisoned_by;
+    char               *broken_by;  /* message of the weir_graph_end that failed; NULL: none */
     bool                backward; /* gradients were recorded: what follows is the update phase */
     uint64_t            rng_total;
     size_t              recorded;           /* nodes recorded */

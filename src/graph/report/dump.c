@@ -190,9 +190,11 @@ weir_status weir_format_check(const weir_graph *g, const char *function)
     if (!g)
         return weir_fail_null(function, "the graph");
     WEIR_TRY(weir_device_check(g->dev, function));
-    if (g->state != WEIR_GRAPH_PLANNED)
+    if (g->state == WEIR_GRAPH_BROKEN)
         return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: %s", function,
-                         g->state == WEIR_GRAPH_BROKEN ? "its weir_graph_end failed"
-                                                       : "call weir_graph_end first");
+                         g->broken_by ? g->broken_by : "its weir_graph_end failed");
+    if (g->state != WEIR_GRAPH_PLANNED)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: call weir_graph_end first",
+                         function);
     return WEIR_OK;
 }

@@ -127,6 +127,12 @@ CASE(of_a_recording_that_failed)
     CHECK_TEXT(weir_error(), "weir_graph_end failed");
     CHECK(!weir_relu(w.kept));
     CHECK_TEXT(weir_error(), "weir_graph_end failed");
+    weir_error_clear();
+    CHECK_STATUS(weir_graph_run(w.g), WEIR_ERR_STATE);      /* repeats the reason */
+    CHECK_TEXT(weir_error(), "the graph is broken");
+    CHECK_TEXT(weir_error(), "nonsense");
+    CHECK(!weir_graph_text(w.g, WEIR_TEXT_PLAN));
+    CHECK_TEXT(weir_error(), "nonsense");
     leave(&w);
 }
 
