@@ -5,18 +5,55 @@ weir.tensor, weir.layer, ...: the package weir.singa gives the same modules, but
 makes `singa` mean weir. Modules are imported when they are first used.
 `weir.tensor` is SINGA's module and, called, makes a tensor like `weir.array`.
 """
+from __future__ import annotations
+
 import importlib
 import os
 import types
+from typing import TYPE_CHECKING
 
 __path__.append(os.path.join(__path__[0], "singa"))
 
 from . import _capi as capi
 from . import errors
 from . import tensor
+from . import typing
 from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401
                      GraphWarning, InvalidError, NoKernelError, OutOfMemoryError, OutOfRangeError,
                      ShapeError, StateError)
+
+if TYPE_CHECKING:       # what __getattr__ imports at its first use
+    from . import autograd as autograd
+    from . import data as data
+    from . import device as device
+    from . import image_tool as image_tool
+    from . import initializer as initializer
+    from . import layer as layer
+    from . import model as model
+    from . import module as module
+    from . import opt as opt
+    from . import optimizer as optimizer
+    from . import plot as plot
+    from . import singa_wrap as singa_wrap
+    from . import snapshot as snapshot
+    from . import utils as utils
+    from .checkpoint import checkpoint as checkpoint
+    from .create import (arange as arange, array as array, empty as empty, eye as eye,
+        from_dlpack as from_dlpack, full as full, full_like as full_like, ones as ones,
+        ones_like as ones_like, rand as rand, randn as randn, zeros as zeros,
+        zeros_like as zeros_like)
+    from .files import (load_npz as load_npz, load_safetensors as load_safetensors,
+        safetensors_metadata as safetensors_metadata, save_npz as save_npz,
+        save_safetensors as save_safetensors)
+    from .graph import Graph as Graph
+    from .settings import (autocast as autocast, cpu as cpu, no_grad as no_grad,
+        progress as progress, set_seed as set_seed, show_config as show_config)
+    from .torch_names import (load_torch_state_dict as load_torch_state_dict,
+        to_torch_state_dict as to_torch_state_dict)
+    from .core import Device
+    from .interop import Data
+    from .typing import DTypeLike
+    from .tensor import Tensor
 
 __version__ = capi.weir_version()
 
@@ -35,29 +72,39 @@ _NAMES = {
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["Error", "errors", *MODULES, *_MODULE_OF]
+__all__ = ["arange", "array", "autocast", "autograd", "BudgetError", "checkpoint", "cpu", "data",
+           "device", "DeviceError", "DtypeError", "empty", "Error", "errors", "eye", "FileError",
+           "from_dlpack", "full", "full_like", "Graph", "GraphWarning", "image_tool", "initializer",
+           "InvalidError", "layer", "load_npz", "load_safetensors", "load_torch_state_dict",
+           "model", "module", "no_grad", "NoKernelError", "ones", "ones_like", "opt", "optimizer",
+           "OutOfMemoryError", "OutOfRangeError", "plot", "progress", "rand", "randn",
+           "safetensors_metadata", "save_npz", "save_safetensors", "set_seed", "ShapeError",
+           "show_config", "singa_wrap", "snapshot", "StateError", "tensor", "to_torch_state_dict",
+           "typing", "utils", "zeros", "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):
     """weir.tensor: a module that can be called."""
 
-    def __call__(self, data, dtype=None, device=None, requires_grad=False):
+    def __call__(self, data: Data, dtype: DTypeLike | None = None, device: Device | None = None,
+                 requires_grad: bool = False) -> Tensor:
         from .create import array
         return array(data, dtype, device, requires_grad)
 
 
-tensor.__class__ = _TensorModule
+setattr(tensor, "__class__", _TensorModule)
 
 
-def __getattr__(name):
-    if name in _MODULE_OF:
-        value = getattr(importlib.import_module(f"weir.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in MODULES:
-        return importlib.import_module(f"weir.{name}")
-    raise AttributeError(f"module 'weir' has no attribute '{name}'")
+if not TYPE_CHECKING:       # for checkers of types there are no other names
+    def __getattr__(name):
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(f"weir.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        if name in MODULES:
+            return importlib.import_module(f"weir.{name}")
+        raise AttributeError(f"module 'weir' has no attribute '{name}'")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -6,10 +6,11 @@ makes them allocate is at most EXPANSION bytes for each of its own.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import zipfile
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,7 +100,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str,
         data = bytearray(count * dtype.itemsize)
         view, done = memoryview(data), 0
         while done < len(data):
-            got = member.readinto(view[done:])
+            got = cast("io.BufferedReader", member).readinto(view[done:])
             if not got:
                 raise FileError(f"{info.filename!r} ends after {done} of {len(data)} bytes")
             done += got

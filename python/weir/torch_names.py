@@ -8,9 +8,10 @@ same names and layouts. PyTorch itself is not imported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import layer as layers
 from .layers.base import Layer, copy_into
@@ -62,7 +63,7 @@ def _rows(tensor: Tensor, name: str, i: int, of: int) -> Part:
                 lambda a: a[i * h:(i + 1) * h].T, give)
 
 
-def _linear(layer: Layer) -> list[Part]:
+def _linear(layer: layers.Linear) -> list[Part]:
     return [_turned(layer.W, "weight"), *_same(layer, b="bias")]
 
 
@@ -79,7 +80,7 @@ def _norm(layer: Layer) -> list[Part]:
     return _same(layer, scale="weight", bias="bias")
 
 
-def _rnn(layer: Layer) -> list[Part]:
+def _rnn(layer: layers.RNN) -> list[Part]:
     parts = [_turned(layer.Wx, "weight_ih_l0"), _turned(layer.Wh, "weight_hh_l0")]
     if layer.b is not None:     # one of Weir's is the sum of PyTorch's two
         shape = layer.b.shape
@@ -99,7 +100,7 @@ def _lstm(layer: Layer) -> list[Part]:
             for i, gate in enumerate("ifgo") if hasattr(layer, f"{kind}_{gate}")]
 
 
-def _sequence(layer: Layer) -> list[Part]:
+def _sequence(layer: layers.CudnnRNN | layers.GRU) -> list[Part]:
     """One vector: the matrices of each layer and direction, then the biases."""
     rows = weight_shapes(layer, 1)[0][0]
     ways = 2 if layer.bidirectional else 1
@@ -117,10 +118,10 @@ def _sequence(layer: Layer) -> list[Part]:
                  lambda *parts: np.concatenate([a.reshape(-1) for a in parts]), give)]
 
 
-def _attention(layer: Layer) -> list[Part]:
+def _attention(layer: layers.MultiHeadAttention) -> list[Part]:
     parts = [_rows(getattr(layer, f"W{part}"), "in_proj_weight", i, 3)
              for i, part in enumerate("qkv")]
-    parts.append(_turned(layer.Wo, "out_proj.weight"))
+    parts.append(_turned(getattr(layer, "Wo"), "out_proj.weight"))
     if layer.bias:
         parts += [_rows(getattr(layer, f"b{part}"), "in_proj_bias", i, 3)
                   for i, part in enumerate("qkv")]
@@ -135,7 +136,7 @@ def _own(layer: Layer) -> list[Part]:
                            and (value.stores_grad or name in layer.state_names)})
 
 
-KINDS: dict[type[Layer], Callable[[Layer], list[Part]]] = {
+KINDS: dict[type[Layer], Callable[..., list[Part]]] = {
     layers.Linear: _linear, layers.Conv2d: _conv, layers.ConvTranspose2d: _conv,
     layers.BatchNorm2d: _batch_norm, layers.Embedding: lambda layer: _same(layer, W="weight"),
     layers.LayerNorm: _norm, layers.GroupNorm: _norm,
@@ -211,9 +212,9 @@ def _array(value: Value | ArrayLike) -> Array:
     if isinstance(value, Tensor):
         return value.numpy()
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        value = value.float() if str(value.dtype) == "torch.bfloat16" else value
-        return np.from_dlpack(value.contiguous())
+        there = cast("_TorchTensor", value).detach().cpu()
+        there = there.float() if str(there.dtype) == "torch.bfloat16" else there
+        return np.from_dlpack(cast("NDArray[np.generic]", there.contiguous()))
     return np.asarray(value)
 
 

@@ -66,12 +66,12 @@ class _Autograd(types.ModuleType):
     """weir.autograd: the module whose `training` scripts assign, and weir.taping keeps."""
 
     @property
-    def training(self):
+    def training(self) -> bool:
         """Operators remember what gradients need only when True."""
         return taping.is_training()
 
     @training.setter
-    def training(self, on):
+    def training(self, on: bool) -> None:
         taping.set_training(on)
 
 

@@ -12,10 +12,13 @@ Results. Each call returns new Tensors. They lie in memory that the graph writes
 again; those that are still alive by then are copied out before. So what a call returned keeps its
 elements, and what was dropped costs nothing.
 """
+from __future__ import annotations
+
 import functools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -23,12 +26,20 @@ from weir import _capi as capi
 from weir import core
 from weir import errors
 from weir.graph import Graph
+from weir.options import PlanOptions
+from weir.typing import Budget
 from . import singa_wrap as singa
 from .asserted import InvalidError
 from .layers.base import first_tensor
 from .python_state import PythonState
 from .raw.view import View
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .model import Model
+
+How: TypeAlias = tuple[bool, Budget | None, tuple[tuple[str, object], ...]]     # as _plan takes it
+Key: TypeAlias = tuple[How, Hashable, tuple[int, ...]]
 
 MAX_GRAPHS = 16         # of one method, unless compile() says otherwise
 
@@ -64,13 +75,19 @@ def _sharing(tensors: list[Tensor]) -> tuple[int, ...]:
     return tuple(memory.index(m) for m in memory)
 
 
+def _sequence_like(like: Sequence[object], items: list[object]) -> object:
+    """A list, a tuple or a named tuple of these items."""
+    kind = cast("Callable[..., object]", type(like))
+    return kind(*items) if hasattr(like, "_fields") else kind(items)
+
+
 def _replaced(arg: object, tensors: Iterator[Tensor]) -> object:
     """The argument with its Tensors, in the order of _flatten, taken from an iterator."""
     if isinstance(arg, Tensor):
         return arg if arg.stores_grad else next(tensors)
     if isinstance(arg, (list, tuple)):
         new = [_replaced(a, tensors) for a in arg]
-        return type(arg)(*new) if hasattr(arg, "_fields") else type(arg)(new)
+        return _sequence_like(arg, new)
     if isinstance(arg, dict):
         by_key = {key: _replaced(arg[key], tensors) for key in sorted(arg, key=str)}
         return {key: by_key[key] for key in arg}
@@ -83,24 +100,26 @@ def _mapped(results: object, change: Callable[[Tensor], Tensor]) -> object:
         return change(results)
     if isinstance(results, (list, tuple)):
         new = [_mapped(r, change) for r in results]
-        return type(results)(*new) if hasattr(results, "_fields") else type(results)(new)
+        return _sequence_like(results, new)
     if isinstance(results, dict):
         return {key: _mapped(value, change) for key, value in results.items()}
     return results
 
 
-def _plan(sequential: bool, budget: object, plan: tuple) -> capi.weir_plan_options:
+def _plan(sequential: bool, budget: Budget | None,
+          plan: tuple[tuple[str, object], ...]) -> capi.weir_plan_options:
     """How to plan: budget, and (name, value) of the other core.plan_options."""
-    options = dict(plan, budget=budget)
+    options = cast("PlanOptions", dict(plan, budget=budget))
     if sequential:
-        options["disable"] = ",".join(filter(None, ("order", options.get("disable"))))
+        others = core.pass_names(options.get("disable"))
+        options["disable"] = ",".join(filter(None, ("order", others)))
     return core.plan_options(**options)
 
 
 class Input:
     """Memory that a graph reads: at first that of a Tensor of the call that was recorded."""
 
-    def __init__(self, t: Tensor):
+    def __init__(self, t: Tensor) -> None:
         value = t.data.value
         if not self._may_share(value):
             value = _twin(value)
@@ -109,7 +128,7 @@ class Input:
         self.shape, self.dtype = value.shape, value.dtype
         self.lender = weakref.ref(value)    # whose memory it was
         self._version = value.version
-        self.value = value                  # until the recording is over
+        self.value: core.Value | None = value   # until the recording is over
         self.changes = False                # does the step change it?
 
     @staticmethod
@@ -126,7 +145,7 @@ class Input:
 
     def recorded(self) -> None:
         """The recording is over: sees whether the step changes the elements."""
-        self.changes = self.value.version != self._version
+        self.changes = cast("core.Value", self.value).version != self._version
         self.value = None
 
     def fill(self, value: core.Value) -> None:
@@ -168,7 +187,7 @@ def _like(t: Tensor, value: core.Value) -> Tensor:
 class Result:
     """A Tensor that the recorded call returned: memory that each run of the graph writes."""
 
-    def __init__(self, t: Tensor):
+    def __init__(self, t: Tensor) -> None:
         self.tensor = t
         self.handle = t.data.value.handle
         self.last: Callable[[], core.Value | None] = lambda: None   # what the last call returned
@@ -195,23 +214,28 @@ class Result:
 class Recording:
     """One planned graph: what it reads, what it returns."""
 
-    def __init__(self, device, function, args, kwargs, tensors, kept, plan):
+    def __init__(self, device: core.Device, function: Callable[..., object], args: Sequence[object],
+                 kwargs: Mapping[str, object], tensors: list[Tensor], kept: list[object],
+                 plan: capi.weir_plan_options) -> None:
+        self.how: How | None = None
         self.device = device
         self.kept = kept
         self.shapes = [t.shape for t in tensors]
         self.runs = 0
         self.inputs = [Input(t) for t in tensors]
-        own = iter([t if t.data.value is i.value else _like(t, i.value)
+        own = iter([t if t.data.value is i.value else _like(t, cast("core.Value", i.value))
                     for t, i in zip(tensors, self.inputs)])
         args = tuple(_replaced(a, own) for a in args)
-        kwargs = _replaced(kwargs, own)
+        kwargs = cast("dict[str, object]", _replaced(kwargs, own))
         self._plain = not kwargs and all(isinstance(a, Tensor) for a in args)
         self.graph, self.held = self._record(function, args, kwargs, plan)
         for i in self.inputs:
             i.recorded()
         self._plain = self._plain and len(args) == len(self.inputs)
 
-    def _record(self, function, args, kwargs, plan):
+    def _record(self, function: Callable[..., object], args: Sequence[object],
+                kwargs: Mapping[str, object],
+                plan: capi.weir_plan_options) -> tuple[capi.weir_graph, list[object]]:
         by_value = {id(i.value): n for n, i in enumerate(self.inputs)}
         self.device.begin_graph()
         try:
@@ -225,7 +249,7 @@ class Recording:
             raise
         return self.device.end_graph(plan)
 
-    def _note(self, t, by_value):
+    def _note(self, t: Tensor, by_value: Mapping[int, int]) -> Tensor:
         """Sorts a Tensor that the function returns. It keeps no operators alive: what only those
         name may die before the plan is made."""
         t.creator = None
@@ -236,7 +260,7 @@ class Recording:
             self.results.setdefault(id(t), Result(t))
         return t
 
-    def fits(self, args) -> bool:
+    def fits(self, args: Sequence[object]) -> bool:
         """True if these are Tensors whose memory it reads; False if only a closer look can tell."""
         if not self._plain or len(args) != len(self.inputs):
             return False
@@ -250,7 +274,7 @@ class Recording:
         for t, i in zip(tensors, self.inputs):
             i.fill(t.data.value)
 
-    def run(self, tensors: Sequence[Tensor]):
+    def run(self, tensors: Sequence[Tensor]) -> object:
         """Runs the graph once, on inputs that were filled from these Tensors. Returns what the
         recorded call returned, as new Tensors."""
         for result in self.results.values():
@@ -263,7 +287,7 @@ class Recording:
         made: dict[int, Tensor] = {}
         return _mapped(self.template, lambda t: self._renewed(t, tensors, made))
 
-    def _renewed(self, t, tensors, made):
+    def _renewed(self, t: Tensor, tensors: Sequence[Tensor], made: dict[int, Tensor]) -> Tensor:
         number = id(t)
         if number in self.passed:
             return tensors[self.passed[number]]
@@ -287,7 +311,7 @@ class Capture:
     """The recordings of one function of an object, by signature; the least recently used one is
     freed when there are more than `most`."""
 
-    def __init__(self, most: int = MAX_GRAPHS):
+    def __init__(self, most: int = MAX_GRAPHS) -> None:
         self._by_signature: OrderedDict[Hashable, Recording] = OrderedDict()
         self._last: Recording | None = None
         self.most = most
@@ -295,13 +319,15 @@ class Capture:
         self._known: set[int] = set()       # hashes of the signatures that were planned
         self._warned = False
 
-    def __call__(self, function, args, kwargs, state: PythonState, *how):
+    def __call__(self, function: Callable[..., object], args: Sequence[object],
+                 kwargs: Mapping[str, object], state: PythonState, how: How) -> object:
         """how: sequential, budget, plan as _plan takes them."""
         last = self._last
         if (last is not None and not kwargs and last.how == how and last.fits(args)
                 and not last.device.recording):
-            return last.run(args)
-        tensors, kept = [], []
+            return last.run(cast("Sequence[Tensor]", args))
+        tensors: list[Tensor] = []
+        kept: list[object] = []
         signature = _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
         first = first_tensor([*args, *kwargs.values()])
         if first is None:
@@ -317,13 +343,15 @@ class Capture:
         found.fill(tensors)
         return found.run(tensors)
 
-    def _record(self, key, function, args, kwargs, tensors, kept, state):
+    def _record(self, key: Key, function: Callable[..., object], args: Sequence[object],
+                kwargs: Mapping[str, object], tensors: list[Tensor], kept: list[object],
+                state: PythonState) -> Recording:
         most, self._last = self.most, None
         self.limit(most - 1)            # before the new one is planned
         self.most = most
         self._note_again(hash(key), tensors, state)
         with state.watched():
-            device = first_tensor([*args, *kwargs.values()]).device
+            device = cast("Tensor", first_tensor([*args, *kwargs.values()])).device
             found = Recording(device, function, args, kwargs, tensors, kept,
                               _plan(*key[0]))
         found.how = key[0]
@@ -340,7 +368,7 @@ class Capture:
             if gone is self._last:
                 self._last = None
 
-    def _note_again(self, number, tensors, state):
+    def _note_again(self, number: int, tensors: list[Tensor], state: PythonState) -> None:
         """Warns, once, if a signature is planned again because its graph was freed."""
         if number in self._known and self.evicted and not self._warned:
             self._warned = True
@@ -362,12 +390,12 @@ class Capture:
         return list(self._by_signature.values())
 
 
-def captured(method):
+def captured(method: Callable[..., object]) -> Callable[..., object]:
     """A method of a model that is recorded where the model says so (its _records)."""
     name = method.__name__
 
     @functools.wraps(method)
-    def call(self, *args, **kwargs):
+    def call(self: Model, *args: object, **kwargs: object) -> object:
         if not self._records:
             with self._products(args, kwargs):
                 return method(self, *args, **kwargs)
@@ -376,5 +404,5 @@ def captured(method):
         if capture is None:
             capture = captures[name] = Capture(self._max_graphs)
         return capture(functools.partial(self._recorded, method), args, kwargs,
-                       PythonState(self, method), self.sequential, self.budget, self._plan)
+                       PythonState(self, method), (self.sequential, self.budget, self._plan))
     return call

@@ -3,12 +3,26 @@
 The background is a thread: reading files and decoding images let other threads go on, and a process
 forked while others compute is not safe.
 """
+from __future__ import annotations
+
 import os
 import queue
 import random
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Self, TypeAlias, Union
 
 import numpy as np
+from numpy.typing import NDArray
+from weir.typing import Path
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+Labels: TypeAlias = Union[NDArray[np.int32], list[str]]
+Batch: TypeAlias = tuple[NDArray[np.float32], Labels]
+Item: TypeAlias = Union[Batch, Exception]       # of the thread that reads
 
 
 class ImageBatchIter:
@@ -19,21 +33,23 @@ class ImageBatchIter:
     returns a list of Pillow images of one size (weir.image_tool), each one image of the batch.
     """
 
-    def __init__(self, img_list_file, batch_size, image_transform, shuffle=True, delimiter=" ",
-                 image_folder=None, capacity=10):
+    def __init__(self, img_list_file: Path, batch_size: int,
+                 image_transform: Callable[[str], Sequence[Image]], shuffle: bool = True,
+                 delimiter: str = " ", image_folder: Path | None = None,
+                 capacity: int = 10) -> None:
         self.img_list_file = img_list_file
         self.batch_size = batch_size
         self.image_transform = image_transform
         self.shuffle = shuffle
         self.delimiter = delimiter
         self.image_folder = image_folder
-        self.queue = queue.Queue(capacity)
+        self.queue: queue.Queue[Item] = queue.Queue(capacity)
         self.samples = self._read_list()
         self.num_samples = len(self.samples)
         self._stop = threading.Event()
-        self.p = None
+        self.p: threading.Thread | None = None
 
-    def _read_list(self):
+    def _read_list(self) -> list[tuple[str, str]]:
         samples = []
         with open(self.img_list_file, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
@@ -50,16 +66,16 @@ class ImageBatchIter:
             raise ValueError(f"{self.img_list_file}: no images")
         return samples
 
-    def start(self):
+    def start(self) -> None:
         """Starts reading ahead."""
         self._stop.clear()
         self.p = threading.Thread(target=self.run, daemon=True)
         self.p.start()
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Batch:
         """Returns the next batch; raises the error of the background thread, if there is one."""
         if self.p is None:
             raise RuntimeError("ImageBatchIter: start() comes first")
@@ -69,7 +85,7 @@ class ImageBatchIter:
             raise batch
         return batch
 
-    def end(self):
+    def end(self) -> None:
         """Stops reading and drops what was read ahead."""
         self._stop.set()
         if self.p is not None:
@@ -81,14 +97,14 @@ class ImageBatchIter:
 
     stop = end
 
-    def _drain(self):
+    def _drain(self) -> None:
         try:
             while True:
                 self.queue.get_nowait()
         except queue.Empty:
             pass
 
-    def _put(self, item):
+    def _put(self, item: Item) -> None:
         while not self._stop.is_set():
             try:
                 self.queue.put(item, timeout=0.05)
@@ -96,7 +112,7 @@ class ImageBatchIter:
             except queue.Full:
                 continue
 
-    def _order(self):
+    def _order(self) -> Iterator[tuple[str, str]]:
         """Samples, epoch after epoch."""
         while True:
             samples = list(self.samples)
@@ -113,8 +129,9 @@ class ImageBatchIter:
         except Exception as error:      # for the thread that asks
             self._put(error)
 
-    def _batch(self, samples):
-        images, metas = [], []
+    def _batch(self, samples: Iterator[tuple[str, str]]) -> Batch:
+        images: list[NDArray[np.float32]] = []
+        metas: list[str] = []
         while len(images) < self.batch_size:
             path, meta = next(samples)
             made = self.image_transform(path)
@@ -128,7 +145,7 @@ class ImageBatchIter:
         return np.stack(images), _labels(metas)
 
 
-def _labels(metas):
+def _labels(metas: list[str]) -> Labels:
     """int32 if all are integers."""
     try:
         return np.asarray([int(meta) for meta in metas], np.int32)

@@ -12,7 +12,10 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import (TYPE_CHECKING, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, cast,
+                    overload)
 
 import numpy as np
 
@@ -20,19 +23,52 @@ from weir import archive
 from weir import core
 from weir import errors
 from weir import runs
-from weir.graph import check_plan
+from weir.graph import Graph, check_plan
+from weir.options import PlanOptions
 from weir.replace import replaced
 from weir.settings import autocast
-from weir.typing import Path
+from weir.typing import Array, Budget, DTypeLike, Path, Shape
 from .asserted import ArgumentError, ExistsError
 from . import autograd
-from .capture import MAX_GRAPHS, captured
-from .layers.base import Layer, LayerMeta, first_tensor
+from .capture import MAX_GRAPHS, Capture, captured
+from .layers.base import Computes, Layer, LayerMeta, first_tensor
 from .tensor import Tensor
 
 
+class PlanArguments(TypedDict, total=False):
+    """Options of a plan beside the budget: see weir.options.plan_options."""
+
+    level: int
+    disable: str | Iterable[str] | None
+    policy: str | None
+    placement: str | None
+    measure: bool
+    cache: Path | None
+    guided: int
+
+
+class Attribute(TypedDict):
+    """What a file of save_states says of a tensor."""
+
+    state_type: int
+    shape: list[int]
+    dtype: int
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Trains(Protocol[P, R_co]):
+    """A model by its train_one_batch: a call of the model in training takes and gives the same."""
+
+    def train_one_batch(self, *xs: P.args, **kwargs: P.kwargs) -> R_co:
+        """A step of training."""
+
+
 @contextlib.contextmanager
-def training_is(on):
+def training_is(on: bool) -> Iterator[None]:
     """autograd.training for a while."""
     before, autograd.training = autograd.training, on
     try:
@@ -44,11 +80,13 @@ def training_is(on):
 class ModelMeta(LayerMeta):
     """The class of model classes: train_one_batch is captured as a graph where graphs are on."""
 
+    _captured_names: tuple[str, ...]
+
     def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
         super().__init__(name, bases, body)
         for method in cls._captured_names:
             if method in body and any(isinstance(base, ModelMeta) for base in bases):
-                setattr(cls, method, captured(body[method]))
+                setattr(cls, method, captured(cast("Callable[..., object]", body[method])))
 
 
 class Model(Layer, metaclass=ModelMeta):
@@ -60,9 +98,18 @@ class Model(Layer, metaclass=ModelMeta):
 
     MODEL_STATE_TYPE = 0
     AUX_STATE_TYPE = 1
-    _captured_names: tuple = ("train_one_batch",)
+    _captured_names: tuple[str, ...] = ("train_one_batch",)
+    training: bool
+    graph_mode: bool
+    sequential: bool
+    budget: Budget | None
+    precision: str | None
+    _plan: tuple[tuple[str, object], ...]
+    _captures: dict[str, Capture]
+    _inside: bool
+    _max_graphs: int
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         self = super().__new__(cls)
         self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
                              _plan=(), precision=None, _captures={}, _inside=False,
@@ -70,11 +117,11 @@ class Model(Layer, metaclass=ModelMeta):
         return self
 
     @property
-    def _records(self):
+    def _records(self) -> bool:
         """True if the next call runs as a graph: not inside one that is being recorded."""
         return self.graph_mode and self.training and not self._inside
 
-    def _recorded(self, method, *args, **kwargs):
+    def _recorded(self, method: Callable[..., object], *args: object, **kwargs: object) -> object:
         """A call of the method as capture records it."""
         self.__dict__["_inside"] = True
         try:
@@ -88,29 +135,32 @@ class Model(Layer, metaclass=ModelMeta):
         finally:
             self.__dict__["_inside"] = False
 
-    def _products(self, args, kwargs):
+    def _products(self, args: Sequence[object],
+                  kwargs: Mapping[str, object]) -> AbstractContextManager[None]:
         """The scope of mixed precision, if there is one."""
         if self.precision is None:
             return contextlib.nullcontext()
         first = first_tensor([*args, *kwargs.values()])
         return autocast(self.precision, None if first is None else first.device)
 
-    def _forget_graphs(self):
+    def _forget_graphs(self) -> None:
         self.__dict__["_captures"] = {}
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, object]:
         """For copies: graphs are this model's own."""
         return super().__getstate__() | {"_captures": {}}
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> None:
         if name in ("optimizer", "precision") and self.__dict__.get(name) is not value:
             self._forget_graphs()       # they are made with the old one
         super().__setattr__(name, value)
 
     # -- how it runs --
 
-    def compile(self, inputs, is_train=True, use_graph=False, sequential=False, budget=None,
-                precision=None, max_graphs=MAX_GRAPHS, **plan):
+    def compile(self, inputs: Sequence[Tensor], is_train: bool = True, use_graph: bool = False,
+                sequential: bool = False, budget: Budget | None = None,
+                precision: DTypeLike | None = None, max_graphs: int = MAX_GRAPHS,
+                **plan: Unpack[PlanArguments]) -> None:
         """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
 
         budget: the most that a whole training step may take when it is a graph, bytes as a number
@@ -128,9 +178,9 @@ class Model(Layer, metaclass=ModelMeta):
             kinds = ", ".join(type(x).__name__ for x in inputs)
             raise ArgumentError(f"compile: inputs is a list of {kinds or 'nothing'}, must be a "
                                 "list of Tensors")
-        device = first_tensor(inputs).device
+        device = cast("Tensor", first_tensor(inputs)).device
         self._forget_graphs()
-        self.precision = precision and core.dtype_name(core.dtype_number(precision))
+        self.precision = (core.dtype_name(core.dtype_number(precision)) if precision else None)
         device.begin_graph()
         try:
             with training_is(False), self._products(inputs, {}):
@@ -141,17 +191,18 @@ class Model(Layer, metaclass=ModelMeta):
         self.train(is_train)
         self.graph(use_graph, sequential, budget, max_graphs=max_graphs, **plan)
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> None:
         """Training, or evaluation: of this model, and of operators called from now on."""
         self.training = bool(mode)
         autograd.training = bool(mode)
 
-    def eval(self):
+    def eval(self) -> None:
         """train(False): dropout off, batch norm by its running statistics, model(x) is forward(x).
         """
         self.train(False)
 
-    def graph(self, mode=True, sequential=False, budget=None, *, max_graphs=None, **plan):
+    def graph(self, mode: bool = True, sequential: bool = False, budget: Budget | None = None, *,
+              max_graphs: int | None = None, **plan: Unpack[PlanArguments]) -> None:
         """Training steps as graphs; sequential keeps the recorded order of operations; budget and
         plan: what a whole step may take, and how, as in weir.Graph. max_graphs: as in compile;
         None: as before."""
@@ -173,7 +224,7 @@ class Model(Layer, metaclass=ModelMeta):
         for capture in self._captures.values():
             capture.limit(most)
 
-    def _check_plan(self, **plan):
+    def _check_plan(self, **plan: Unpack[PlanOptions]) -> None:
         """Refuses a budget, policy or other option that no step can have, before any is planned."""
         device = next((t.device for t in self.get_states().values()), None) or core.default_device()
         if device.recording:
@@ -181,7 +232,11 @@ class Model(Layer, metaclass=ModelMeta):
         else:
             check_plan(device, **plan)
 
-    def __call__(self, *args, **kwargs):
+    @overload
+    def __call__(self: Computes[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self: Trains[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def __call__(self, *args: object, **kwargs: object) -> object:
         try:
             if self.training:
                 return self.train_one_batch(*args, **kwargs)
@@ -191,7 +246,8 @@ class Model(Layer, metaclass=ModelMeta):
             self._explain(error, args, kwargs)
             raise
 
-    def _explain(self, error, args, kwargs):
+    def _explain(self, error: TypeError, args: Sequence[object],
+                 kwargs: Mapping[str, object]) -> None:
         """Says in a note to the error which method a call is, if its arguments fit the other."""
         try:
             inspect.signature(self.train_one_batch if self.training else self.forward).bind(
@@ -202,14 +258,17 @@ class Model(Layer, metaclass=ModelMeta):
                 if self.training else
                 "evaluation, where a call is forward; train() makes it train_one_batch."))
 
-    def train_one_batch(self, *args, **kwargs):
-        """A training step, which a script defines: forward, loss, self.optimizer(loss). With graphs
-        it is recorded at the first call of each signature of its arguments. What it returns, the
-        call returns."""
-        raise NotImplementedError(f"{type(self).__name__} does not define train_one_batch")
+    if TYPE_CHECKING:       # what a script defines may take any number of arguments
+        train_one_batch: Callable[..., object]
+    else:
+        def train_one_batch(self, *args, **kwargs):
+            """A training step, which a script defines: forward, loss, self.optimizer(loss). With
+            graphs it is recorded at the first call of each signature of its arguments. What it
+            returns, the call returns."""
+            raise NotImplementedError(f"{type(self).__name__} does not define train_one_batch")
 
     @property
-    def graphs(self):
+    def graphs(self) -> list[Graph]:
         """The graphs recorded so far, one for each signature of train_one_batch's arguments, as
         weir.Graph objects: stats, texts and pictures of each. [] before the first step and with
         use_graph=False; that which ran last is at the end."""
@@ -226,9 +285,9 @@ class Model(Layer, metaclass=ModelMeta):
         return {"max_graphs": self._max_graphs,
                 "planned": sum(c.planned for c in captures),
                 "evicted": sum(c.evicted for c in captures),
-                "input_bytes": sum(g["input_bytes"] for g in graphs),
-                "result_bytes": sum(g["result_bytes"] for g in graphs),
-                "arena_bytes": max((g["arena_bytes"] for g in graphs), default=0),
+                "input_bytes": sum(cast("int", g["input_bytes"]) for g in graphs),
+                "result_bytes": sum(cast("int", g["result_bytes"]) for g in graphs),
+                "arena_bytes": max((cast("int", g["arena_bytes"]) for g in graphs), default=0),
                 "graphs": graphs}
 
     # -- files --
@@ -277,7 +336,8 @@ class Model(Layer, metaclass=ModelMeta):
         """
         return runs.load_run(self, path, getattr(self, "optimizer", None), tensors, names)
 
-    def save_states(self, fpath, aux_states=None):
+    def save_states(self, fpath: Path,
+                    aux_states: Mapping[str, Tensor | Array] | None = None) -> None:
         """States, and Tensors or arrays by name beside them, in a zip file: tensor_dict.npz and
         states_attr.json. It appears whole or not at all.
 
@@ -287,24 +347,27 @@ class Model(Layer, metaclass=ModelMeta):
         if os.path.exists(fpath):
             raise ExistsError(f"save_states: {fpath} exists already")
         states = self.get_states()
-        aux_states = flat_states(aux_states or {})
-        both = sorted(set(states) & set(aux_states))
+        beside = flat_states(aux_states or {})
+        both = sorted(set(states) & set(beside))
         if both:
             raise ValueError(f"save_states: {both[0]!r} names a state of the model too")
-        arrays, attributes = {}, {}
-        for kind, group in ((self.MODEL_STATE_TYPE, states), (self.AUX_STATE_TYPE, aux_states)):
+        arrays: dict[str, Array] = {}
+        attributes: dict[str, Attribute] = {}
+        groups: tuple[tuple[int, Mapping[str, object]], ...] = (
+            (self.MODEL_STATE_TYPE, states), (self.AUX_STATE_TYPE, beside))
+        for kind, group in groups:
             for name, t in group.items():
                 arrays[name] = t.data.to_numpy() if isinstance(t, Tensor) else np.asarray(t)
                 attributes[name] = {"state_type": kind, "shape": list(arrays[name].shape),
                                     "dtype": core.dtype_number(arrays[name].dtype)}
         write_zip(fpath, arrays, attributes)
 
-    def load_states(self, fpath):
+    def load_states(self, fpath: Path) -> dict[str, Tensor]:
         """Loads a model's states from a file of save_states. Returns the other tensors in it, as
         {name: Tensor}."""
         mine = self.get_states()
 
-        def check(name, shape, kind):
+        def check(name: str, shape: Shape, kind: int) -> None:
             if kind != self.MODEL_STATE_TYPE:
                 return
             if name not in mine:
@@ -324,9 +387,9 @@ class Model(Layer, metaclass=ModelMeta):
                 for name, array in arrays.items() if name not in states}
 
 
-def flat_states(states):
+def flat_states(states: Mapping[str, object]) -> dict[str, object]:
     """{name: value} of states some of which are tables of more: {table/name: value}."""
-    flat = {}
+    flat: dict[str, object] = {}
     for name, value in states.items():
         if isinstance(value, Mapping):
             flat.update((f"{name}/{key}", inner) for key, inner in value.items())
@@ -335,7 +398,7 @@ def flat_states(states):
     return flat
 
 
-def write_zip(path, arrays, attributes):
+def write_zip(path: Path, arrays: Mapping[str, Array], attributes: Mapping[str, Attribute]) -> None:
     """The zip file of save_states, which replaces the path when it is whole."""
     with replaced(path) as file, zipfile.ZipFile(file, "w") as whole:
         with whole.open("tensor_dict.npz", "w", force_zip64=True) as inner:
@@ -345,7 +408,8 @@ def write_zip(path, arrays, attributes):
         whole.writestr("states_attr.json", json.dumps(attributes))
 
 
-def read_zip(path, check):
+def read_zip(path: Path, check: Callable[[str, Shape, int], None]
+             ) -> tuple[dict[str, Array], dict[str, Attribute]]:
     """(arrays, attributes) of a file of save_states; errors.FileError for any other file. check as
     of archive.read_npz, with the attributes in place of the type."""
     with open(path, "rb") as file, archive.refusing(f"{path} is not a file of saved states"):
@@ -355,7 +419,7 @@ def read_zip(path, check):
             attributes = json.loads(whole.read(members["states_attr.json"]))
             inner = io.BytesIO(whole.read(members["tensor_dict.npz"]))
 
-        def agrees(name, shape, dtype):
+        def agrees(name: str, shape: Shape, dtype: DTypeLike) -> None:
             said = attributes[name]
             if (tuple(said["shape"]) != shape or said["state_type"] not in (0, 1)
                     or core.dtype_number(dtype) != said["dtype"]):

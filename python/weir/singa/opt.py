@@ -4,24 +4,36 @@ An update is one call of the core for each parameter. Rates and other numbers th
 to step are tensors that step() renews, so they go on changing inside a recorded graph. State is
 kept by a parameter's name; of several parameters with one name each has its own ("W", "W#2").
 """
+from __future__ import annotations
+
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar, Union, cast
 
 from weir import _capi as capi
 from weir import core
 from .asserted import DtypeError, ShapeError, StateError
 from . import singa_wrap as singa
 from .tape import backward, no_gradient
+from .raw.tensor import CTensor
 from .updates.schedules import (Constant, DecayScheduler, ExponentialDecay,  # noqa: F401
                                 f64_of, schedule, value_at)
 from .tensor import Tensor, float32
+from weir.typing import Array, Handle, Shape
 
 
-def _zeros(shape, device, dtype):
+def _zeros(shape: Shape, device: core.Device, dtype: int) -> Tensor:
     """A Tensor of zeros that no graph records the making of."""
     with device.at_once():
         raw = singa.Tensor(shape, device, dtype)
         raw.SetFloatValue(0.0)
     return Tensor(data=raw, requires_grad=False)
+
+
+Rate: TypeAlias = Union[float, DecayScheduler]          # a number, or one that changes
+State: TypeAlias = Union[float, Tensor, Array, Mapping[str, Union[Tensor, Array]]]
+Pair: TypeAlias = tuple[Tensor, Tensor]                 # a parameter, its gradient
+O = TypeVar("O")
 
 
 # ---- losses of half precision ----
@@ -35,7 +47,8 @@ class LossScaler:
     bfloat16 needs none of it. All of it is done by the device, within a graph, too.
     """
 
-    def __init__(self, scale=65536.0, growth=2.0, backoff=0.5, interval=2000, fixed=False):
+    def __init__(self, scale: float = 65536.0, growth: float = 2.0, backoff: float = 0.5,
+                 interval: int = 2000, fixed: bool = False) -> None:
         if not 0 < scale <= 2.0**100:
             raise ValueError(f"LossScaler: scale is {scale}, must be above 0 and at most 2^100")
         if not (1 <= growth <= 2.0**100 and 0 < backoff < 1 and 1 <= interval <= 2**24):
@@ -50,20 +63,21 @@ class LossScaler:
         self.skipped_steps = _zeros((1,), device, core.kDouble)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         """The scale of the next step, a number."""
         return float(self.scale_value.data.to_numpy()[0])
 
     @property
-    def skipped(self):
+    def skipped(self) -> int:
         """How many steps were skipped so far."""
         return int(self.skipped_steps.data.to_numpy()[0])
 
-    def unscale(self, params, grads):
+    def unscale(self, params: Sequence[Handle],
+                grads: Sequence[Handle]) -> tuple[list[Handle], Handle]:
         """Handles of gradients, divided; that of whether all are finite."""
         return capi.unscale(params, grads, self.scale_value.data.handle)
 
-    def adjust(self, finite):
+    def adjust(self, finite: Handle) -> None:
         """The scale of the next step, as this one's gradients were finite or not."""
         if not self.fixed:
             capi.weir_scale_adjust(self.scale_value.data.value.state(),
@@ -72,12 +86,12 @@ class LossScaler:
         capi.weir_accumulate(self.skipped_steps.data.value.state(),
                              capi.weir_cast(capi.weir_logical_not(finite), capi.WEIR_F64))
 
-    def get_states(self):
+    def get_states(self) -> dict[str, float]:
         """Scale, steps in a row, steps skipped, by name."""
         return {name: float(getattr(self, name).data.to_numpy()[0])
                 for name in ("scale_value", "good_steps", "skipped_steps")}
 
-    def set_states(self, states):
+    def set_states(self, states: Mapping[str, float]) -> None:
         """Takes over what get_states gave."""
         for name, value in states.items():
             getattr(self, name).data.SetFloatValue(float(value))
@@ -93,43 +107,49 @@ class Optimizer:
     parameters; the rate and all numbers behind it are float64 for parameters in float64.
     """
 
-    numbers: tuple = ()     # (attribute, the core's field) of what may be schedules, in its order
-    tables: tuple = ()      # of state tensors, by the names of get_states
+    # (attribute, the core's field) of what may be schedules, in its order.
+    numbers: tuple[tuple[str, str], ...] = ()
+    tables: tuple[str, ...] = ()      # of state tensors, by the names of get_states
 
-    def __init__(self, lr, dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+    def __init__(self, lr: Rate, dtype: int = float32, clip_norm: float | None = None,
+                 clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
         self._lr = schedule(lr, "lr")
         self.dtype = dtype
         self.clip_norm = clip_norm
         self.clip_value = clip_value
         self.scaler = scaler
-        self._finite = None         # for a scaled step: may this step be applied?
-        self._rate_if = None        # the rate, or NaN: then the core skips the update
+        self._finite: Handle | None = None         # for a scaled step: may this step be applied?
+        self._rate_if: Handle | None = None     # the rate, or NaN: then the core skips the update
         device = core.default_device()
         self.step_counter = _zeros((1,), device, core.kDouble)
         with device.at_once():
             self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
             self.lr_value.data.value.state()        # the device owns its memory from now on
-        self._schedules = []
-        self._options_made_of = None    # arguments of _set_numbers
-        self._vector = None         # rate and numbers, which the core reads at each run
-        self._keys = {}             # (name, id of a parameter's value) -> key of its state
-        self._owners = {}           # key -> that value, which lives as long as the state
+        self._schedules: list[DecayScheduler] = []
+        # arguments of _set_numbers
+        self._options_made_of: tuple[Callable[[], object], Sequence[str],
+                                     dict[str, bool]] | None = None
+        self._vector: CTensor | None = None     # rate and numbers, which the core reads at each run
+        # (name, id of a parameter's value) -> key of its state.
+        self._keys: dict[tuple[str, int], str] = {}
+        # key -> that value, which lives as long as the state.
+        self._owners: dict[str, core.Value] = {}
         for table in self.tables:
             setattr(self, table, {})
 
     @property
-    def lr(self):
+    def lr(self) -> DecayScheduler:
         """The schedule of the rate. A number or a schedule may be assigned; graphs recorded with a
         constant rate take the new one."""
         return self._lr
 
     @lr.setter
-    def lr(self, lr):
+    def lr(self, lr: Rate) -> None:
         """Sets a new learning rate, also for graphs recorded with a constant one."""
         self._lr = schedule(lr, "lr")
         self._renew(everything=True)
 
-    def _set_numbers(self, kind, presets=(), **flags):
+    def _set_numbers(self, kind: Callable[[], O], presets: Sequence[str] = (), **flags: bool) -> O:
         """The core's options of this kind. presets: fields whose 0 the core takes for its own."""
         self._options_made_of = kind, presets, flags
         self._schedules = [schedule(getattr(self, name), name) for name, _ in self.numbers]
@@ -141,24 +161,24 @@ class Optimizer:
                 self._vector.value.state()
         return core.options(kind, **values, **flags)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, object]:
         """For copies and pickle: the state by name, without the parameters that own it. A copy
         takes them by name at its next update, as after set_states."""
         return self.__dict__ | {"_options": None, "_vector": None, "_finite": None,
                                 "_rate_if": None, "_keys": {}, "_owners": {}}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self.lr_value.data.value.state()
         if self._options_made_of is not None:
             kind, presets, flags = self._options_made_of
-            self._options = self._set_numbers(kind, presets, **flags)
+            setattr(self, "_options", self._set_numbers(kind, presets, **flags))
 
     @property
-    def _constant(self):
+    def _constant(self) -> bool:
         return all(isinstance(s, Constant) for s in self._schedules)
 
-    def _numbers_now(self):
+    def _numbers_now(self) -> Handle:
         """The rate and the numbers behind it, as the core reads them: f64."""
         device = self.step_counter.device
         parts = [capi.weir_cast(self.lr_value.data.handle, capi.WEIR_F64)]
@@ -169,12 +189,12 @@ class Optimizer:
                 parts.append(value_at(s, self.step_counter))
         return capi.weir_concat(parts, 0)
 
-    def _rate_now(self):
+    def _rate_now(self) -> Handle:
         """The rate, in the type in which parameters are updated by it."""
         kind = capi.WEIR_F64 if self.dtype == core.kDouble else capi.WEIR_F32
         return capi.weir_cast(value_at(self._lr, self.step_counter), kind)
 
-    def _renew(self, everything=False):
+    def _renew(self, everything: bool = False) -> None:
         """Renews the rate and the numbers that change from step to step, for the next step."""
         changes = everything or not isinstance(self._lr, Constant)
         if changes:
@@ -183,7 +203,7 @@ class Optimizer:
             self._vector.value.put(self._numbers_now())
 
     @property
-    def rate(self):
+    def rate(self) -> Handle:
         """What the core reads: the rate, alone or with numbers behind it."""
         if self._rate_if is not None:
             return self._rate_if
@@ -191,7 +211,7 @@ class Optimizer:
 
     # -- a step --
 
-    def __call__(self, loss):
+    def __call__(self, loss: Tensor) -> None:
         """Gradients of loss, an update of every parameter it depends on, and step()."""
         if self.scaler is not None:
             self._scaled(loss)
@@ -212,18 +232,18 @@ class Optimizer:
         if not some:
             raise no_gradient(loss)
 
-    def _scaled(self, loss):
+    def _scaled(self, loss: Tensor) -> None:
         """The same of the scaled loss, in so far as the gradients are finite."""
-        rate = self.rate
+        scaler, rate = cast("LossScaler", self.scaler), self.rate
         kind = capi.weir_tensor_desc(rate)[0]
-        seed = capi.weir_cast(self.scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
-        seed = Tensor(data=singa.result(capi.weir_reshape(seed, loss.shape), loss.device),
+        scale = capi.weir_cast(scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
+        seed = Tensor(data=singa.result(capi.weir_reshape(scale, loss.shape), loss.device),
                       requires_grad=False)
         pairs = list(backward(loss, seed, retain_graph=False))
         if not pairs:
             raise no_gradient(loss)
         params = [param for param, _ in pairs]
-        grads, finite = self.scaler.unscale([p.data.handle for p in params],
+        grads, finite = scaler.unscale([p.data.handle for p in params],
                                             [grad.data.handle for _, grad in pairs])
         pairs.clear()
         nan = capi.weir_fill(loss.device.handle, (kind, (1,)), float("nan"))
@@ -234,24 +254,24 @@ class Optimizer:
             self.step()
         finally:
             self._finite = self._rate_if = None
-        self.scaler.adjust(finite)
+        scaler.adjust(finite)
 
-    def backward_and_update(self, loss):
+    def backward_and_update(self, loss: Tensor) -> None:
         """SINGA's older name of the call."""
         self(loss)
 
-    def _pairs(self, loss):
+    def _pairs(self, loss: Tensor) -> Iterable[Pair]:
         if self.clip_norm is None and self.clip_value is None:
             return backward(loss, retain_graph=False)
         return self._clip(list(backward(loss, retain_graph=False)))
 
-    def _clip(self, pairs):
+    def _clip(self, pairs: list[Pair]) -> Iterable[Pair]:
         params = [param for param, _ in pairs]
         grads = [grad.data.handle for _, grad in pairs]
         pairs.clear()
         return self._limited(params, grads)
 
-    def _limited(self, params, grads):
+    def _limited(self, params: Sequence[Tensor], grads: list[Handle]) -> Iterator[Pair]:
         for limit, norm in ((self.clip_value, False), (self.clip_norm, True)):
             if limit is not None and grads:
                 grads, _ = capi.clip([p.data.handle for p in params], grads, float(limit), norm)
@@ -260,7 +280,7 @@ class Optimizer:
             yield param, Tensor(data=singa.result(grads.pop(), param.device), requires_grad=False,
                                 name=f"{param.name}_g")
 
-    def apply(self, param_name, param_value, param_grad):
+    def apply(self, param_name: str | Tensor, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates param_value in place, now or in the graph being recorded."""
         if param_value.shape != param_grad.shape:
             raise ShapeError(f"{type(self).__name__}: {param_name} has shape {param_value.shape}, "
@@ -271,14 +291,14 @@ class Optimizer:
                              f"{core.dtype_name(self.dtype)}")
         self._update(self._key(param_name, param_value), param_value, param_grad.data.handle)
 
-    def update(self, param, grad):
+    def update(self, param: Tensor, grad: Tensor) -> None:
         """SINGA's older form of apply."""
         self.apply(param.name, param, grad)
 
-    def _update(self, key, param, grad):
+    def _update(self, key: str, param: Tensor, grad: Handle) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define an update")
 
-    def step(self):
+    def step(self) -> None:
         """Counts a step and renews what depends on the count. Updates no parameter: calling the
         optimiser with the loss does."""
         counter = self.step_counter.data.value.state()
@@ -288,7 +308,7 @@ class Optimizer:
             capi.weir_accumulate(counter, capi.weir_cast(self._finite, capi.WEIR_F64))
         self._renew()
 
-    def device_check(self, *tensors):
+    def device_check(self, *tensors: Tensor) -> None:
         """Moves tensors to the device of the first."""
         for t in tensors[1:]:
             if t.device is not tensors[0].device:
@@ -296,7 +316,7 @@ class Optimizer:
 
     # -- state --
 
-    def _key(self, name, param):
+    def _key(self, name: str | Tensor, param: Tensor) -> str:
         if isinstance(name, Tensor):        # SINGA takes the parameter in place of its name, too
             name = name.name
         value = param.data.value
@@ -310,22 +330,24 @@ class Optimizer:
             self._keys[name, id(value)] = key
         return key
 
-    def _state(self, table, key, param):
+    def _state(self, table: str, key: str, param: Tensor) -> Handle:
         """The handle of a state tensor of param's shape, zero at first."""
-        found = getattr(self, table).get(key)
+        found: Tensor | None = getattr(self, table).get(key)
         if found is None or found.shape != param.shape:
-            found = getattr(self, table)[key] = _zeros(param.shape, param.device, param.dtype)
+            found = _zeros(param.shape, param.device, param.dtype)
+            getattr(self, table)[key] = found
         return found.data.value.state()
 
-    def state_of(self, table, param, make=False):
+    def state_of(self, table: str, param: Tensor, make: bool = False) -> Tensor | None:
         """The state Tensor of a parameter in a table, zero if `make` makes it; None if no update
         has made it yet."""
         key = self._key(param.name, param)
         if make:
             self._state(table, key, param)
-        return getattr(self, table).get(key)
+        found: Tensor | None = getattr(self, table).get(key)
+        return found
 
-    def resume(self, steps, rate):
+    def resume(self, steps: float, rate: float) -> None:
         """Continues after this number of steps. A constant rate becomes `rate`; a schedule follows
         from the steps."""
         self.step_counter.data.SetFloatValue(steps)
@@ -333,24 +355,25 @@ class Optimizer:
             self._lr = Constant(rate)
         self._renew(everything=True)
 
-    def get_states(self):
+    def get_states(self) -> dict[str, State]:
         """{"step_counter": number, table: {name: Tensor}}: the Tensors are the optimiser's own."""
-        states = {"step_counter": float(self.step_counter.data.to_numpy()[0])}
+        states: dict[str, State] = {"step_counter": float(self.step_counter.data.to_numpy()[0])}
         states.update((table, dict(getattr(self, table))) for table in self.tables
                       if getattr(self, table))
         return states
 
-    def set_states(self, states):
+    def set_states(self, states: Mapping[str, State]) -> None:
         """Takes over what get_states gave; Tensors or arrays are copied. Tables may be flat, as
         Model.load_states returns them: {"moments/fc1.W": Tensor}."""
         if "step_counter" in states:
             count = states["step_counter"]
             self.step_counter.data.SetFloatValue(
-                count.item() if isinstance(count, Tensor) else float(count))
+                count.item() if isinstance(count, Tensor) else float(cast("float", count)))
         for table in self.tables:
             flat = {name.removeprefix(table + "/"): value for name, value in states.items()
                     if name.startswith(table + "/")}
-            for key, source in {**states.get(table, {}), **flat}.items():
+            whole = cast("Mapping[str, Tensor | Array]", states.get(table, {}))
+            for key, source in {**whole, **cast("Mapping[str, Tensor]", flat)}.items():
                 array = source.data.to_numpy() if isinstance(source, Tensor) else source
                 mine = getattr(self, table)
                 if key not in mine or mine[key].shape != tuple(array.shape):
@@ -367,8 +390,10 @@ class SGD(Optimizer):
                ("dampening", "dampening"))
     tables = ("moments",)
 
-    def __init__(self, lr=0.1, momentum=0, dampening=0, weight_decay=0, nesterov=False,
-                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+    def __init__(self, lr: Rate = 0.1, momentum: Rate = 0, dampening: Rate = 0,
+                 weight_decay: Rate = 0, nesterov: bool = False, dtype: int = float32,
+                 clip_norm: float | None = None, clip_value: float | None = None,
+                 scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         for name, value in (("momentum", momentum), ("weight_decay", weight_decay)):
             if isinstance(value, (int, float)) and value < 0:
@@ -380,7 +405,7 @@ class SGD(Optimizer):
             raise ValueError("SGD: nesterov needs a momentum and no dampening")
         self._options = self._set_numbers(capi.weir_sgd_options, nesterov=self.nesterov)
 
-    def _update(self, key, param, grad):
+    def _update(self, key: str, param: Tensor, grad: Handle) -> None:
         buffer = self._state("moments", key, param) if self._buffered else None
         capi.weir_sgd_update(param.data.value.state(), grad, buffer, self.rate, self._options)
 
@@ -395,14 +420,15 @@ class RMSProp(Optimizer):
     tables = ("running_average",)
     momentum = 0
 
-    def __init__(self, lr=0.1, rho=0.9, epsilon=1e-8, weight_decay=0, dtype=float32,
-                 clip_norm=None, clip_value=None, scaler=None):
+    def __init__(self, lr: Rate = 0.1, rho: Rate = 0.9, epsilon: Rate = 1e-8,
+                 weight_decay: Rate = 0, dtype: int = float32, clip_norm: float | None = None,
+                 clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         self.rho, self.epsilon, self.weight_decay = rho, epsilon, weight_decay
         self._options = self._set_numbers(capi.weir_rmsprop_options, ("alpha", "eps"),
                                           eps_inside=True)
 
-    def _update(self, key, param, grad):
+    def _update(self, key: str, param: Tensor, grad: Handle) -> None:
         capi.weir_rmsprop_update(param.data.value.state(), grad,
                                  self._state("running_average", key, param), None, None, self.rate,
                                  self._options)
@@ -416,13 +442,14 @@ class AdaGrad(Optimizer):
     numbers = (("epsilon", "eps"), ("weight_decay", "weight_decay"))
     tables = ("history",)
 
-    def __init__(self, lr=0.1, epsilon=1e-8, weight_decay=0, dtype=float32, clip_norm=None,
-                 clip_value=None, scaler=None):
+    def __init__(self, lr: Rate = 0.1, epsilon: Rate = 1e-8, weight_decay: Rate = 0,
+                 dtype: int = float32, clip_norm: float | None = None,
+                 clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         self.epsilon, self.weight_decay = epsilon, weight_decay
         self._options = self._set_numbers(capi.weir_adagrad_options, ("eps",), eps_inside=True)
 
-    def _update(self, key, param, grad):
+    def _update(self, key: str, param: Tensor, grad: Handle) -> None:
         capi.weir_adagrad_update(param.data.value.state(), grad,
                                  self._state("history", key, param), self.rate, self._options)
 
@@ -436,14 +463,16 @@ class Adam(Optimizer):
     tables = ("m", "v")
     core_update = staticmethod(capi.weir_adam_update)
 
-    def __init__(self, lr=0.1, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0,
-                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+    def __init__(self, lr: Rate = 0.1, beta_1: Rate = 0.9, beta_2: Rate = 0.999,
+                 epsilon: Rate = 1e-8, weight_decay: Rate = 0, dtype: int = float32,
+                 clip_norm: float | None = None, clip_value: float | None = None,
+                 scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
         self.beta_1, self.beta_2 = beta_1, beta_2
         self.epsilon, self.weight_decay = epsilon, weight_decay
         self._options = self._set_numbers(capi.weir_adam_options, ("beta1", "beta2", "eps"))
 
-    def _update(self, key, param, grad):
+    def _update(self, key: str, param: Tensor, grad: Handle) -> None:
         step = capi.weir_affine(self.step_counter.data.handle, 1.0, 1.0)    # this one included
         self.core_update(param.data.value.state(), grad, self._state("m", key, param),
                          self._state("v", key, param), step, self.rate, self._options)
@@ -455,8 +484,10 @@ class AdamW(Adam):
 
     core_update = staticmethod(capi.weir_adamw_update)
 
-    def __init__(self, lr=1e-3, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0.01,
-                 dtype=float32, clip_norm=None, clip_value=None, scaler=None):
+    def __init__(self, lr: Rate = 1e-3, beta_1: Rate = 0.9, beta_2: Rate = 0.999,
+                 epsilon: Rate = 1e-8, weight_decay: Rate = 0.01, dtype: int = float32,
+                 clip_norm: float | None = None, clip_value: float | None = None,
+                 scaler: LossScaler | None = None) -> None:
         super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, dtype, clip_norm, clip_value,
                          scaler)
 
@@ -479,8 +510,9 @@ class DistOpt:
     """An optimiser over several processes. There is one process here: it works as the optimiser it
     is given, and sums over processes leave what they are given."""
 
-    def __init__(self, opt=None, nccl_id=None, local_rank=None, world_size=None,
-                 buffSize=4194304):
+    def __init__(self, opt: Optimizer | None = None, nccl_id: object | None = None,
+                 local_rank: int | None = None, world_size: int | None = None,
+                 buffSize: int = 4194304) -> None:
         del nccl_id, buffSize
         if world_size not in (None, 1) or local_rank not in (None, 0):
             raise NotImplementedError(f"DistOpt: rank {local_rank} of {world_size}: training over "
@@ -491,41 +523,43 @@ class DistOpt:
         self.world_size = 1
         self.local_rank = self.global_rank = 0
 
-    def __call__(self, loss):
+    def __call__(self, loss: Tensor) -> None:
         self.opt(loss)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> object:
         if name == "opt":
             raise AttributeError(name)
         return getattr(self.opt, name)
 
-    def update(self, param, grad):
+    def update(self, param: Tensor, grad: Tensor) -> None:
         """Calls the optimiser's apply with the parameter's own name."""
         self.opt.apply(param.name, param, grad)
 
-    def all_reduce(self, tensor):
+    def all_reduce(self, tensor: Tensor) -> None:
         """Returns the tensor unchanged: the sum over one process."""
 
-    def fused_all_reduce(self, tensors, send=True):
+    def fused_all_reduce(self, tensors: Sequence[Tensor], send: bool = True) -> None:
         """Returns the tensors unchanged: the sums over one process."""
 
     all_reduce_half = all_reduce
     fused_all_reduce_half = fused_all_reduce
 
-    def sparsification(self, tensor, accumulation=None, spars=0.05, topK=False):
+    def sparsification(self, tensor: Tensor, accumulation: Tensor | None = None,
+                       spars: float = 0.05, topK: bool = False) -> None:
         """Does nothing: with one process no gradients are sent."""
 
     fused_sparsification = sparsification
 
-    def wait(self):
+    def wait(self) -> None:
         """Returns at once: with one process nothing is being sent."""
 
-    def backward_and_update(self, loss, threshold=2097152):
+    def backward_and_update(self, loss: Tensor, threshold: int = 2097152) -> None:
         """Computes gradients of the loss and updates the parameters; threshold is ignored."""
         del threshold
         self.opt(loss)
 
-    def backward_and_update_half(self, loss, threshold=2097152, clipping=False, clip_Value=100):
+    def backward_and_update_half(self, loss: Tensor, threshold: int = 2097152,
+                                 clipping: bool = False, clip_Value: float = 100) -> None:
         """As backward_and_update, with gradients limited to clip_Value if `clipping`. SINGA sends
         them in half precision; with one process nothing is sent."""
         del threshold
@@ -535,13 +569,14 @@ class DistOpt:
         finally:
             self.opt.clip_value = limit
 
-    def backward_and_partial_update(self, loss, threshold=2097152):
+    def backward_and_partial_update(self, loss: Tensor, threshold: int = 2097152) -> None:
         """As backward_and_update: with one process there is nothing to synchronise."""
         del threshold
         self.opt(loss)
 
-    def backward_and_sparse_update(self, loss, threshold=2097152, spars=0.05, topK=False,
-                                   corr=True):
+    def backward_and_sparse_update(self, loss: Tensor, threshold: int = 2097152,
+                                   spars: float = 0.05, topK: bool = False,
+                                   corr: bool = True) -> None:
         """As backward_and_update: with one process no gradients are sent, so none are dropped."""
         del threshold, spars, topK, corr
         self.opt(loss)

@@ -3,6 +3,11 @@
 They run the same updates of the core as weir.opt, now or in the graph being recorded. The rate is a
 number: the one given at construction, or the one of apply_with_lr.
 """
+from __future__ import annotations
+from collections.abc import Callable
+from typing import TypeAlias, Union
+
+
 from weir import _capi as capi
 from . import opt
 from .tensor import Tensor
@@ -11,7 +16,7 @@ from .tensor import Tensor
 class Regularizer:
     """Adds to gradients."""
 
-    def apply(self, epoch, value, grad, step=-1):
+    def apply(self, epoch: int, value: Tensor, grad: Tensor, step: int = -1) -> Tensor:
         """Adds the regulariser's gradient to grad; a subclass defines it."""
         raise NotImplementedError
 
@@ -19,10 +24,10 @@ class Regularizer:
 class L2Regularizer(Regularizer):
     """grad += coefficient value."""
 
-    def __init__(self, coefficient):
+    def __init__(self, coefficient: float) -> None:
         self.coefficient = coefficient
 
-    def apply(self, epoch, value, grad, step=-1):
+    def apply(self, epoch: int, value: Tensor, grad: Tensor, step: int = -1) -> Tensor:
         """grad += coefficient value, in place; returns grad."""
         grad += value.detach() * float(self.coefficient)
         return grad
@@ -31,7 +36,7 @@ class L2Regularizer(Regularizer):
 class Constraint:
     """Limits values or gradients."""
 
-    def apply(self, epoch, value, grad, step=-1):
+    def apply(self, epoch: int, value: Tensor, grad: Tensor, step: int = -1) -> Tensor:
         """Limits the gradient; a subclass defines how."""
         raise NotImplementedError
 
@@ -39,45 +44,54 @@ class Constraint:
 class L2Constraint(Constraint):
     """Scales the gradient down so that its L2 norm is at most the threshold."""
 
-    def __init__(self, threshold):
+    def __init__(self, threshold: float) -> None:
         self.threshold = threshold
 
-    def apply(self, epoch, value, grad, step=-1):
+    def apply(self, epoch: int, value: Tensor, grad: Tensor, step: int = -1) -> Tensor:
         """Scales grad in place so that its norm is at most the threshold; returns grad."""
         handles, _ = capi.clip([value.data.handle], [grad.data.handle], float(self.threshold), True)
         grad.data.value.put(handles[0])
         return grad
 
 
+Change: TypeAlias = Union[Regularizer, Constraint]
+Rate: TypeAlias = Union[float, Callable[[int], float]]      # or a function of the epoch
+
+
 class Optimizer:
     """The base class of these optimisers. lr: a number, or a function of the epoch."""
 
-    def __init__(self, lr=None, momentum=None, weight_decay=None, regularizer=None,
-                 constraint=None):
+    def __init__(self, lr: Rate | None = None, momentum: float | None = None,
+                 weight_decay: float | None = None, regularizer: Change | None = None,
+                 constraint: Change | None = None) -> None:
         self.lr = lr
         self.momentum = momentum or 0.0
         self.weight_decay = weight_decay or 0.0
         self.regularizer = regularizer
         self.constraint = constraint
-        self._named = {}            # name -> (regularizer, constraint)
-        self._opt = None
+        # name -> (regularizer, constraint).
+        self._named: dict[str, tuple[Change | None, Change | None]] = {}
+        self._opt: opt.Optimizer | None = None
 
-    def _make(self, lr, dtype):
+    def _make(self, lr: float, dtype: int) -> opt.Optimizer:
         """The optimiser of weir.opt that does the work."""
         raise NotImplementedError(f"{type(self).__name__} does not define an update")
 
-    def register(self, name, regularizer=None, constraint=None):
+    def register(self, name: str, regularizer: Change | None = None,
+                 constraint: Change | None = None) -> None:
         """Sets the regularizer and the constraint of one parameter."""
         self._named[name] = (regularizer, constraint)
 
-    def apply(self, epoch, grad, value, name=None, step=-1):
+    def apply(self, epoch: int, grad: Tensor, value: Tensor, name: str | None = None,
+              step: int = -1) -> Tensor:
         """Updates value in place and returns it."""
         if self.lr is None:
             raise ValueError(f"{type(self).__name__}: no learning rate was given")
         lr = self.lr(epoch) if callable(self.lr) else self.lr
         return self.apply_with_lr(epoch, lr, grad, value, name, step)
 
-    def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
+    def apply_with_lr(self, epoch: int, lr: float, grad: Tensor, value: Tensor,
+                      name: str | None = None, step: int = -1) -> Tensor:
         """As apply, with the given learning rate."""
         for t, what in ((grad, "grad"), (value, "value")):
             if not isinstance(t, Tensor):
@@ -86,7 +100,7 @@ class Optimizer:
         if grad.shape != value.shape:
             raise ValueError(f"{type(self).__name__}: grad has shape {grad.shape}, value "
                              f"{value.shape}")
-        for own, general in zip(self._named.get(name, (None, None)),
+        for own, general in zip(self._named.get(name or "", (None, None)),
                                 (self.regularizer, self.constraint)):
             change = own or general
             if change is not None:
@@ -105,7 +119,7 @@ class SGD(Optimizer):
 
     nesterov = False
 
-    def _make(self, lr, dtype):
+    def _make(self, lr: float, dtype: int) -> opt.Optimizer:
         return opt.SGD(lr, self.momentum, weight_decay=self.weight_decay,
                        nesterov=self.nesterov and self.momentum != 0, dtype=dtype)
 
@@ -115,52 +129,57 @@ class Nesterov(SGD):
 
     nesterov = True
 
-    def __init__(self, lr=None, momentum=0.9, weight_decay=None, regularizer=None,
-                 constraint=None):
+    def __init__(self, lr: Rate | None = None, momentum: float = 0.9,
+                 weight_decay: float | None = None, regularizer: Change | None = None,
+                 constraint: Change | None = None) -> None:
         super().__init__(lr, momentum, weight_decay, regularizer, constraint)
 
 
 class RMSProp(Optimizer):
     """opt.RMSProp with the interface of early 2020."""
 
-    def __init__(self, rho=0.9, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
-                 constraint=None):
+    def __init__(self, rho: float = 0.9, epsilon: float = 1e-8, lr: Rate | None = None,
+                 weight_decay: float | None = None, regularizer: Change | None = None,
+                 constraint: Change | None = None) -> None:
         super().__init__(lr, None, weight_decay, regularizer, constraint)
         self.rho, self.epsilon = rho, epsilon
 
-    def _make(self, lr, dtype):
+    def _make(self, lr: float, dtype: int) -> opt.Optimizer:
         return opt.RMSProp(lr, self.rho, self.epsilon, self.weight_decay, dtype)
 
 
 class AdaGrad(Optimizer):
     """opt.AdaGrad with the interface of early 2020."""
 
-    def __init__(self, epsilon=1e-8, lr=None, weight_decay=None, regularizer=None,
-                 constraint=None):
+    def __init__(self, epsilon: float = 1e-8, lr: Rate | None = None,
+                 weight_decay: float | None = None, regularizer: Change | None = None,
+                 constraint: Change | None = None) -> None:
         super().__init__(lr, None, weight_decay, regularizer, constraint)
         self.epsilon = epsilon
 
-    def _make(self, lr, dtype):
+    def _make(self, lr: float, dtype: int) -> opt.Optimizer:
         return opt.AdaGrad(lr, self.epsilon, self.weight_decay, dtype)
 
 
 class Adam(Optimizer):
     """Counts a step when a parameter's name is seen again, or takes the count from `step`."""
 
-    def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-8, lr=None, weight_decay=None,
-                 regularizer=None, constraint=None):
+    def __init__(self, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-8,
+                 lr: Rate | None = None, weight_decay: float | None = None,
+                 regularizer: Change | None = None, constraint: Change | None = None) -> None:
         super().__init__(lr, None, weight_decay, regularizer, constraint)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self._done = set()
+        self._done: set[tuple[str | None, int]] = set()
 
-    def _make(self, lr, dtype):
+    def _make(self, lr: float, dtype: int) -> opt.Optimizer:
         return opt.Adam(lr, self.beta_1, self.beta_2, self.epsilon, self.weight_decay, dtype)
 
-    def apply_with_lr(self, epoch, lr, grad, value, name=None, step=-1):
+    def apply_with_lr(self, epoch: int, lr: float, grad: Tensor, value: Tensor,
+                      name: str | None = None, step: int = -1) -> Tensor:
         """One update of value by grad at the rate lr; returns value. A parameter that comes again
         begins the next step."""
         key = name, id(value.data.value)
-        if key in self._done:
+        if key in self._done and self._opt is not None:
             self._opt.step()
             self._done.clear()
         value = super().apply_with_lr(epoch, lr, grad, value, name, step)

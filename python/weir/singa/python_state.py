@@ -25,7 +25,7 @@ class PythonState:
     """What the Python code of a model's step may change. Cheap to make; looks when it is watched.
     """
 
-    def __init__(self, model: Layer, method: Callable):
+    def __init__(self, model: Layer, method: Callable[..., object]):
         self._model = model
         self._method = method
 
@@ -59,7 +59,9 @@ class PythonState:
     def _sentence(self, key: tuple[str, str], old: object, new: object) -> str:
         owner, name = key
         what = f"{owner}.{name}" if owner else name
-        change = f" ({old[1]!r} -> {new[1]!r})" if old[0] is new[0] is _plain else ""
+        change = ""
+        if isinstance(old, tuple) and isinstance(new, tuple) and old[0] is new[0] is _plain:
+            change = f" ({old[1]!r} -> {new[1]!r})"
         return (f"{self.name} changed {what}{change} while it was recorded. A recorded step runs "
                 "its Python once, so later calls do not change it: change it where the model is "
                 "called, return what is counted, or keep it in a tensor that the step updates")
@@ -92,7 +94,7 @@ class PythonState:
                 yield (f"{root}.{layer.name}" if layer.name else root), layer
 
     @staticmethod
-    def _look_outside(seen: _State, function: Callable) -> None:
+    def _look_outside(seen: _State, function: Callable[..., object]) -> None:
         code = getattr(function, "__code__", None)
         if code is None:
             return

@@ -4,6 +4,11 @@ A raw tensor is a Value of weir.core (shared by shallow copies) or a view of one
 at once or, while the device records, become part of the graph; gradients do not pass them unless an
 operator of weir.autograd calls them.
 """
+from __future__ import annotations
+from collections.abc import Iterable, Sequence
+from typing import overload
+
+
 from weir import cuda
 from weir import core
 from weir.errors import DeviceError
@@ -79,7 +84,7 @@ USE_JAVA = 0
 SINGA_VERSION = 5100        # of the interface this one stands in for
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> int:
     """Flags that ask the machine; else says why a name of SINGA is absent."""
     if name in ("USE_CUDA", "USE_CUDNN"):
         return int(cuda.count() > 0)
@@ -95,39 +100,45 @@ class Platform:
     """What devices there are."""
 
     @staticmethod
-    def GetDefaultDevice():
+    def GetDefaultDevice() -> Device:
         """The CPU device."""
         return core.cpu()
 
     @staticmethod
-    def GetNumGPUs():
+    def GetNumGPUs() -> int:
         """The number of usable cards."""
         return cuda.count()
 
     @staticmethod
-    def GetGPUIDs():
+    def GetGPUIDs() -> list[int]:
         """The numbers of the usable cards."""
         return list(range(cuda.count()))
 
     @staticmethod
-    def GetGPUMemSize(id=None):
+    @overload
+    def GetGPUMemSize(id: int) -> tuple[int, int]: ...
+    @staticmethod
+    @overload
+    def GetGPUMemSize(id: None = None) -> list[tuple[int, int]]: ...
+    @staticmethod
+    def GetGPUMemSize(id: int | None = None) -> tuple[int, int] | list[tuple[int, int]]:
         """(free, total) bytes of a card; without a number a list of all."""
         if id is None:
             return [cuda.memory(number) for number in range(cuda.count())]
         return cuda.memory(id)
 
     @staticmethod
-    def DeviceQuery(id, verbose=False):
+    def DeviceQuery(id: int, verbose: bool = False) -> str:
         """A line that describes a card; verbose: several. DeviceError without such a card."""
         return cuda.query(id, verbose)
 
     @staticmethod
-    def CreateCudaGPUs(num, init_mb=0):
+    def CreateCudaGPUs(num: int, init_mb: int = 0) -> list[Device]:
         """The first `num` cards; memory is taken when it is needed, so init_mb changes nothing."""
         return Platform.CreateCudaGPUsOn(range(num), init_mb)
 
     @staticmethod
-    def CreateCudaGPUsOn(device_ids, init_mb=0):
+    def CreateCudaGPUsOn(device_ids: Iterable[int], init_mb: int = 0) -> list[Device]:
         """The devices of these cards; init_mb is ignored. DeviceError without CUDA."""
         del init_mb
         if not cuda.count():
@@ -135,24 +146,24 @@ class Platform:
         return [cuda.gpu(number) for number in device_ids]
 
 
-def InitLogging(name=""):
+def InitLogging(name: str = "") -> None:
     """SINGA's logging starts here; errors are exceptions with us, so there is nothing to start."""
     del name
 
 
 # ---- containers of SINGA's C++ signatures: lists here ----
 
-class VecTensor(list):
+class VecTensor(list[Tensor]):
     """Raw tensors."""
 
 
-class VecInt(list):
+class VecInt(list[int]):
     """Integers."""
 
 
-class VecVecSize(list):
+class VecVecSize(list[Sequence[int]]):
     """Shapes."""
 
 
-class Shape(list):
+class Shape(list[int]):
     """Sizes."""

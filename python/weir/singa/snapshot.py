@@ -3,6 +3,8 @@
 A file is written beside its place and moved there by close(), so that it is there whole or not at
 all. close() is called when the object is deleted, at the end of a with block or of the program.
 """
+from __future__ import annotations
+
 from types import TracebackType
 from typing import Self
 

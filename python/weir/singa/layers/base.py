@@ -5,20 +5,37 @@ in the middle of a recording. The name of a layer is its path of attributes belo
 which has none: "block.conv1"; its parameters are "block.conv1.W". Every Tensor attribute that
 stores gradients is a parameter; state_names lists attributes that are states beside them.
 """
+from __future__ import annotations
+
 import functools
 import warnings
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from weir import _capi as capi
 from weir import core
+from weir.typing import Array, ArrayLike, ShapeLike
 from ..asserted import ArgumentError
 from ..tensor import Tensor
 
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., object])
+R_co = TypeVar("R_co", covariant=True)
 
-def first_tensor(xs):
+
+class Computes(Protocol[P, R_co]):
+    """A layer by its forward: a call of the layer takes and gives the same."""
+
+    def forward(self, *xs: P.args, **kwargs: P.kwargs) -> R_co:
+        """What the layer computes."""
+
+
+def first_tensor(xs: Iterable[object]) -> Tensor | None:
     """The first Tensor among arguments and lists of them, or None."""
     for x in xs:
         if isinstance(x, Tensor):
@@ -30,28 +47,28 @@ def first_tensor(xs):
     return None
 
 
-def _initialized(initialize):
+def _initialized(initialize: F) -> F:
     """An initialize that computes at once and is remembered."""
     @functools.wraps(initialize)
-    def call(self, *xs, **kwargs):
+    def call(self: Layer, *xs: object, **kwargs: object) -> None:
         first = first_tensor(xs)
         with (core.cpu() if first is None else first.device).at_once():
             initialize(self, *xs, **kwargs)
         self.__dict__["_initialized"] = True
-    return call
+    return cast("F", call)
 
 
-def _initializing(forward):
+def _initializing(forward: F) -> F:
     """A forward that initializes its layer first."""
     @functools.wraps(forward)
-    def call(self, *xs, **kwargs):
+    def call(self: Layer, *xs: object, **kwargs: object) -> object:
         if not self._initialized:
             self.initialize(*xs, **kwargs)
         return forward(self, *xs, **kwargs)
-    return call
+    return cast("F", call)
 
 
-def _path(parent, attribute):
+def _path(parent: str | None, attribute: str) -> str:
     return f"{parent}{Layer.sep}{attribute}" if parent else attribute
 
 
@@ -62,7 +79,7 @@ class LayerMeta(type):
         super().__init__(name, bases, body)
         for method, wrap in (("initialize", _initialized), ("forward", _initializing)):
             if method in body:
-                setattr(cls, method, wrap(body[method]))
+                setattr(cls, method, wrap(cast("Callable[..., object]", body[method])))
 
 
 class Layer(metaclass=LayerMeta):
@@ -70,49 +87,57 @@ class Layer(metaclass=LayerMeta):
     """
 
     sep = "."
-    state_names: tuple = ()
+    state_names: tuple[str, ...] = ()
+    _name: str | None
+    _above: weakref.ref[Layer] | None
+    _layers: dict[str, Layer]
+    _initialized: bool
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         self = super().__new__(cls)
         self.__dict__.update(_name=None, _above=None, _layers={}, _initialized=False)
         return self
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def __call__(self, *xs, **kwargs):
+    def __call__(self: Computes[P, R], *xs: P.args, **kwargs: P.kwargs) -> R:
         return self.forward(*xs, **kwargs)
 
-    def initialize(self, *xs, **kwargs):
-        """Makes parameters for inputs like these; the base has none."""
+    if TYPE_CHECKING:       # what a script defines may take any number of arguments
+        initialize: Callable[..., None]
+        forward: Callable[..., object]
+    else:
+        def initialize(self, *xs, **kwargs):
+            """Makes parameters for inputs like these; the base has none."""
 
-    def forward(self, *xs, **kwargs):
-        """What the layer computes: Tensors in, a Tensor or several out. A layer of a script defines
-        it; its first call runs initialize with the same arguments."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+        def forward(self, *xs, **kwargs):
+            """What the layer computes: Tensors in, a Tensor or several out. A layer of a script
+            defines it; its first call runs initialize with the same arguments."""
+            raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     # -- names and sublayers --
 
     @property
-    def _parent(self):
+    def _parent(self) -> Layer | None:
         """The layer it is a part of: known weakly, so that layers die when a script drops them."""
-        return self._above and self._above()
+        return None if self._above is None else self._above()
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_above": None}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         for layer in self._layers.values():
             layer.__dict__["_above"] = weakref.ref(self)
 
     @property
-    def name(self):
+    def name(self) -> str | None:
         """The path from the model, parted by dots ("block.conv1"); None at the top."""
         return self._name
 
     @name.setter
-    def name(self, name):
+    def name(self, name: str | None) -> None:
         old = self._name
         self.__dict__["_name"] = name
         for attribute, value in vars(self).items():
@@ -121,12 +146,12 @@ class Layer(metaclass=LayerMeta):
         for attribute, layer in self._layers.items():
             layer.name = _path(name, attribute)
 
-    def _register(self, attribute, layer):
+    def _register(self, attribute: str, layer: Layer) -> None:
         self._layers[attribute] = layer
         layer.__dict__["_above"] = weakref.ref(self)
         layer.name = _path(self._name, attribute)
 
-    def __setattr__(self, attribute, value):
+    def __setattr__(self, attribute: str, value: object) -> None:
         if isinstance(value, Layer):
             self._register(attribute, value)
         else:
@@ -135,11 +160,11 @@ class Layer(metaclass=LayerMeta):
                 value.name = _path(self._name, attribute)
         super().__setattr__(attribute, value)
 
-    def __delattr__(self, attribute):
+    def __delattr__(self, attribute: str) -> None:
         self._layers.pop(attribute, None)
         super().__delattr__(attribute)
 
-    def register_layers(self, *layers):
+    def register_layers(self, *layers: Layer | OrderedDict[str, Layer]) -> None:
         """Sublayers that are no attributes: of an OrderedDict by its keys, else by class and
         number. Numbers in use are skipped; SINGA does not check."""
         if len(layers) == 1 and isinstance(layers[0], OrderedDict):
@@ -147,14 +172,14 @@ class Layer(metaclass=LayerMeta):
                 self._register(name, layer)
             return
         n = 0
-        for layer in layers:
+        for layer in cast("tuple[Layer, ...]", layers):
             kind = type(layer).__name__
             while self._layers.get(f"{kind}_{n}", layer) is not layer:
                 n += 1
             self._register(f"{kind}_{n}", layer)
             n += 1
 
-    def _warn_of_hidden_layers(self):
+    def _warn_of_hidden_layers(self) -> None:
         """Warns of layers in lists and dicts, which no name leads to: save_states would leave their
         parameters out without a word."""
         known = {id(layer) for layer in self._layers.values()}
@@ -172,21 +197,21 @@ class Layer(metaclass=LayerMeta):
 
     # -- parameters and states --
 
-    def _own(self, wanted):
+    def _own(self, wanted: Callable[[str, Tensor], bool]) -> dict[str, Tensor]:
         return {_path(self._name, attribute): value for attribute, value in vars(self).items()
                 if isinstance(value, Tensor) and wanted(attribute, value)}
 
-    def _ready_layers(self):
+    def _ready_layers(self) -> list[Layer]:
         return [layer for layer in self._layers.values() if layer._initialized]
 
-    def get_params(self):
+    def get_params(self) -> dict[str, Tensor]:
         """{name: Tensor} of the parameters of the layer and of its sublayers in use."""
         params = self._own(lambda _, t: t.stores_grad)
         for layer in self._ready_layers():
             params.update(layer.get_params())
         return params
 
-    def get_states(self):
+    def get_states(self) -> dict[str, Tensor]:
         """{name: Tensor} of the parameters and of all other states that a saved model needs."""
         states = self._own(lambda _, t: t.stores_grad)
         states.update(self._own(lambda attribute, _: attribute in self.state_names))
@@ -195,19 +220,20 @@ class Layer(metaclass=LayerMeta):
         states.update(self.get_params())
         return states
 
-    def set_params(self, parameters, strict=True):
+    def set_params(self, parameters: Mapping[str, Tensor | Array], strict: bool = True) -> None:
         """Copies Tensors or arrays into the parameters of these names, all or some; those of states
         are left out. Unexpected names (but with strict=False) and wrong shapes are one ValueError,
         and nothing is copied."""
         self._set(parameters, "set_params", strict, False)
 
-    def set_states(self, states, strict=True):
+    def set_states(self, states: Mapping[str, Tensor | Array], strict: bool = True) -> None:
         """Copies Tensors or arrays into the parameters and states of these names. Missing and
         unexpected names (but with strict=False) and wrong shapes are one ValueError, and nothing is
         copied; see weir.load_torch_state_dict for states of PyTorch."""
         self._set(states, "set_states", strict, strict)
 
-    def _set(self, given, how, strict, whole):
+    def _set(self, given: Mapping[str, Tensor | Array], how: str, strict: bool,
+             whole: bool) -> None:
         mine = self.get_states()
         mistakes = [f"{name} has shape {mine[name].shape}, not {tuple(given[name].shape)}"
                     for name in given if name in mine
@@ -223,7 +249,7 @@ class Layer(metaclass=LayerMeta):
             raise ValueError(f"{how}: " + "; ".join(mistakes) + hint)
         self._take(given, how)
 
-    def _take(self, given, how):
+    def _take(self, given: Mapping[str, Tensor | Array], how: str) -> None:
         """Copies what is the layer's, and lets its sublayers: those of scripts by their own way."""
         own = self._own(lambda attribute, t: t.stores_grad
                         or how == "set_states" and attribute in self.state_names)
@@ -231,7 +257,7 @@ class Layer(metaclass=LayerMeta):
             if name in given:
                 copy_into(t, given[name])
         for layer in self._ready_layers():
-            if any(key.startswith(layer.name) for key in given):
+            if any(key.startswith(layer.name or "") for key in given):
                 if getattr(type(layer), how) is getattr(Layer, how):
                     layer._take(given, how)
                 else:
@@ -239,7 +265,7 @@ class Layer(metaclass=LayerMeta):
 
     # -- helpers of forward --
 
-    def device_check(self, *tensors):
+    def device_check(self, *tensors: Tensor) -> None:
         """Moves tensors to the device of the first, at once."""
         must_be_tensor(tensors[0])
         device = tensors[0].device
@@ -248,7 +274,7 @@ class Layer(metaclass=LayerMeta):
                 with device.at_once():
                     t.to_device(device)
 
-    def dtype_check(self, *tensors):
+    def dtype_check(self, *tensors: Tensor) -> None:
         """Converts tensors to the element type of the first, at once."""
         dtype = tensors[0].dtype
         for t in tensors:
@@ -257,14 +283,14 @@ class Layer(metaclass=LayerMeta):
                     t.to_type(dtype)
 
 
-def must_be_tensor(x):
+def must_be_tensor(x: object) -> None:
     """Refuses an array as a layer's input."""
     if isinstance(x, np.ndarray):
         raise ArgumentError("a layer's input is a NumPy array, must be a Tensor: weir.array(x) "
                             "makes one, t.copy_from_numpy(x) writes into one")
 
 
-def copy_into(t, source):
+def copy_into(t: Tensor, source: Tensor | ArrayLike) -> None:
     """The elements of a Tensor or array of the same shape, in place and at once."""
     array = source.data.to_numpy() if isinstance(source, Tensor) else np.asarray(source)
     if tuple(array.shape) != tuple(t.shape):
@@ -272,7 +298,7 @@ def copy_into(t, source):
     t.data.from_numpy(array)
 
 
-def _stored_type(like):
+def _stored_type(like: Tensor) -> int:
     """The element type of what a layer keeps: that of its input, but float32 for the halves of
     mixed precision."""
     half = like.dtype in (core.kFloat16, core.kBFloat16)
@@ -280,7 +306,7 @@ def _stored_type(like):
     return core.kFloat32 if half and mixed else like.dtype
 
 
-def param(shape, like, std=None):
+def param(shape: ShapeLike, like: Tensor, std: float | None = None) -> Tensor:
     """A parameter on the device of a Tensor, of its element type: normal around 0, or 0."""
     must_be_tensor(like)
     dtype = _stored_type(like)
@@ -289,7 +315,7 @@ def param(shape, like, std=None):
     return t.set_value(0.0) if std is None else t.gaussian(0.0, std)
 
 
-def state(shape, like, value):
+def state(shape: ShapeLike, like: Tensor, value: float) -> Tensor:
     """A Tensor of one value that is no parameter."""
     t = Tensor(shape, like.device, _stored_type(like), requires_grad=False, stores_grad=False)
     return t.set_value(value)

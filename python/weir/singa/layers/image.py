@@ -1,5 +1,8 @@
 """image - layers of images (n, channels, height, width)."""
+from __future__ import annotations
+
 import math
+from typing import TypeAlias, Union, cast
 
 from weir import _capi as capi
 from weir import core
@@ -9,18 +12,26 @@ from .. import singa_wrap as singa
 from .. import utils
 from ..tape import Core
 from .base import Layer, param, state
+from weir.typing import Shape
+from ..raw.handles import BatchNormHandle, ConvHandle, PoolingHandle
+from ..raw.tensor import CTensor
+from ..tensor import Tensor
 
 
-def pair(value, what):
+Pair: TypeAlias = Union[int, tuple[int, int], list[int]]       # (height, width), or both
+Padding: TypeAlias = Union[Pair, tuple[int, int, int, int]]     # (top, bottom, left, right)
+
+
+def pair(value: Pair, what: str) -> tuple[int, int]:
     """(height, width) of a number or two of them."""
     if isinstance(value, int):
         return (value, value)
     if isinstance(value, (tuple, list)) and len(value) == 2:
-        return tuple(int(v) for v in value)
+        return int(value[0]), int(value[1])
     raise TypeError(f"{what} must be an integer or two of them, it is {value!r}")
 
 
-def padding_of(value):
+def padding_of(value: Padding) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
     """((height, width), odd padding (top, bottom, left, right)) of a number, 2 or 4 of them."""
     if isinstance(value, (tuple, list)) and len(value) == 4:
         top, bottom, left, right = (int(v) for v in value)
@@ -30,7 +41,7 @@ def padding_of(value):
     return pair(value, "padding"), (0, 0, 0, 0)
 
 
-def four_axes(layer, x):
+def four_axes(layer: Layer, x: Tensor) -> None:
     """Refuses an input that is no batch of images."""
     if len(x.shape) != 4:
         raise ShapeError(f"{type(layer).__name__}: x has shape {x.shape}, must have four axes: "
@@ -40,18 +51,20 @@ def four_axes(layer, x):
 class _Windows(Layer):
     """What convolution and pooling share: padding, and a handle of the shape at hand."""
 
-    def _geometry(self, kernel_size, stride, padding, pad_mode):
+    def _geometry(self, kernel_size: Pair, stride: Pair | None, padding: Padding,
+                  pad_mode: str) -> None:
         if pad_mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
             raise ValueError(f"unknown pad_mode {pad_mode!r} (expected NOTSET, VALID, "
                          "SAME_UPPER or SAME_LOWER)")
         self.kernel_size = pair(kernel_size, "kernel_size")
         self.stride = self.kernel_size if stride is None else pair(stride, "stride")
+        self.odd_padding: tuple[int, ...]
         self.padding, self.odd_padding = padding_of(padding)
         self.pad_mode = pad_mode
-        self.handle = None
-        self._handle_for = None
+        self.handle: ConvHandle | PoolingHandle | None = None
+        self._handle_for: Shape | None = None
 
-    def _prepare(self, x):
+    def _prepare(self, x: Tensor) -> ConvHandle | PoolingHandle:
         """The handle for x; a new one when the shape is another."""
         if self._handle_for != x.shape:
             four_axes(self, x)
@@ -61,9 +74,9 @@ class _Windows(Layer):
                 self.padding = (pads[0], pads[2])
             self.handle = self._new_handle(x)
             self._handle_for = x.shape
-        return self.handle
+        return self.handle              # type: ignore[return-value]     # made by now
 
-    def _new_handle(self, x):
+    def _new_handle(self, x: Tensor) -> ConvHandle | PoolingHandle:
         raise NotImplementedError
 
 
@@ -74,12 +87,14 @@ class Conv2d(_Windows):
     padding]]).
     """
 
-    def __init__(self, nb_kernels, kernel_size, *args, stride=1, padding=0, dilation=1, group=1,
-                 bias=True, pad_mode="NOTSET", activation="NOTSET", **kwargs):
+    def __init__(self, nb_kernels: int, kernel_size: Pair, *args: Pair, stride: Pair = 1,
+                 padding: Padding = 0, dilation: Pair = 1, group: int = 1, bias: bool = True,
+                 pad_mode: str = "NOTSET", activation: str = "NOTSET", **kwargs: object) -> None:
         super().__init__()
-        self.in_channels = None
+        self.in_channels: int | None = None
         if args:
-            self.in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]
+            self.in_channels, nb_kernels = nb_kernels, cast("int", kernel_size)
+            kernel_size = args[0]
             stride = args[1] if len(args) > 1 else stride
             padding = args[2] if len(args) > 2 else padding
         unknown = set(kwargs) - {"cudnn_prefer", "workspace_MB_limit"}
@@ -93,7 +108,7 @@ class Conv2d(_Windows):
         self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
         self.dilation, self.activation = dilation, activation
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         four_axes(self, x)
         channels = x.shape[1]
         if self.in_channels not in (None, channels):
@@ -107,37 +122,39 @@ class Conv2d(_Windows):
         self.W = param(shape, x, math.sqrt(2.0 / (math.prod(shape[1:]) + self.nb_kernels)))
         self.b = param((self.nb_kernels,), x) if self.bias else None
 
-    def _new_handle(self, x):
+    def _new_handle(self, x: Tensor) -> ConvHandle:
         return singa.ConvHandle(x.data, self.kernel_size, self.stride, self.padding,
-                                self.in_channels, self.nb_kernels, bool(self.bias), self.group)
+                                cast("int", self.in_channels), self.nb_kernels, bool(self.bias),
+                                self.group)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         self.device_check(x, self.W)
-        y = image.conv2d(self._prepare(x), x, self.W, self.b, self.odd_padding)
+        y = image.conv2d(cast("ConvHandle", self._prepare(x)), x, self.W, self.b, self.odd_padding)
         return elementwise.relu(y) if self.activation == "RELU" else y
 
 
 class SeparableConv2d(Layer):
     """A convolution of each channel, then one of 1 x 1 over all of them."""
 
-    def __init__(self, nb_kernels, kernel_size, *args, stride=1, padding=0, bias=False):
+    def __init__(self, nb_kernels: int, kernel_size: Pair, *args: Pair, stride: Pair = 1,
+                 padding: Padding = 0, bias: bool = False) -> None:
         super().__init__()
         if args:
-            nb_kernels, kernel_size = kernel_size, args[0]
+            nb_kernels, kernel_size = cast("int", kernel_size), args[0]
             stride = args[1] if len(args) > 1 else stride
             padding = args[2] if len(args) > 2 else padding
-            bias = args[3] if len(args) > 3 else bias
+            bias = bool(args[3]) if len(args) > 3 else bias
         self.nb_kernels, self.kernel_size = nb_kernels, kernel_size
         self.stride, self.padding, self.bias = stride, padding, bias
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         four_axes(self, x)
         channels = x.shape[1]
         self.depthwise_conv = Conv2d(channels, self.kernel_size, stride=self.stride,
                                      padding=self.padding, group=channels, bias=self.bias)
         self.point_conv = Conv2d(self.nb_kernels, 1, bias=self.bias)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.point_conv(self.depthwise_conv(x))
 
 
@@ -150,26 +167,26 @@ class BatchNorm2d(Layer):
 
     state_names = ("running_mean", "running_var")
 
-    def __init__(self, *args, momentum=0.9):
+    def __init__(self, *args: float, momentum: float = 0.9) -> None:
         super().__init__()
-        self.channels = args[0] if args else None
+        self.channels: float | None = args[0] if args else None
         self.momentum = momentum
-        self.handle = None
-        self._handle_for = None
+        self.handle: BatchNormHandle | None = None
+        self._handle_for: Shape | None = None
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         self.channels = x.shape[1]
         self.scale = param((self.channels,), x).set_value(1.0)
         self.bias = param((self.channels,), x)
         self.running_mean = state((self.channels,), x, 0.0)
         self.running_var = state((self.channels,), x, 1.0)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         if x.shape[1] != self.channels:
             raise ShapeError(f"BatchNorm2d: x has shape {x.shape}, the layer was made for "
                              f"{self.channels} channels")
         self.device_check(x, self.scale, self.bias, self.running_mean, self.running_var)
-        if self._handle_for != x.shape:
+        if self.handle is None or self._handle_for != x.shape:
             self.handle = singa.BatchNormHandle(self.momentum, x.data)
             self._handle_for = x.shape
         return image.batchnorm_2d(self.handle, x, self.scale, self.bias, self.running_mean,
@@ -179,24 +196,26 @@ class BatchNorm2d(Layer):
 class Pooling2d(_Windows):
     """The largest or the mean of each window; stride None: the kernel."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, is_max=True, pad_mode="NOTSET"):
+    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Padding = 0,
+                 is_max: bool = True, pad_mode: str = "NOTSET") -> None:
         super().__init__()
         self._geometry(kernel_size, stride, padding, pad_mode)
         self.is_max = is_max
 
-    def _new_handle(self, x):
+    def _new_handle(self, x: Tensor) -> PoolingHandle:
         return singa.PoolingHandle(x.data, self.kernel_size, self.stride, self.padding,
                                    self.is_max)
 
-    def forward(self, x):
-        return image.pooling_2d(self._prepare(x), x, self.odd_padding)
+    def forward(self, x: Tensor) -> Tensor:
+        return image.pooling_2d(cast("PoolingHandle", self._prepare(x)), x, self.odd_padding)
 
 
 class MaxPool2d(Pooling2d):
     """The largest element of each window: (n, c, h, w) -> (n, c, oh, ow). stride None: the kernel's
     size."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Padding = 0,
+                 pad_mode: str = "NOTSET") -> None:
         super().__init__(kernel_size, stride, padding, True, pad_mode)
 
 
@@ -204,11 +223,12 @@ class AvgPool2d(Pooling2d):
     """The mean of each window, padding not counted: (n, c, h, w) -> (n, c, oh, ow). stride None:
     the kernel's size."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Padding = 0,
+                 pad_mode: str = "NOTSET") -> None:
         super().__init__(kernel_size, stride, padding, False, pad_mode)
 
 
-def _flat(kernel_size, stride, padding):
+def _flat(kernel_size: int, stride: int | None, padding: int) -> tuple[Pair, Pair, Pair]:
     """Windows of one row."""
     return (1, kernel_size), (1, kernel_size if stride is None else stride), (0, padding)
 
@@ -216,25 +236,27 @@ def _flat(kernel_size, stride, padding):
 class MaxPool1d(Pooling2d):
     """MaxPool2d with windows of one row, along the last axis of (n, c, h, w)."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+    def __init__(self, kernel_size: int, stride: int | None = None, padding: int = 0,
+                 pad_mode: str = "NOTSET") -> None:
         super().__init__(*_flat(kernel_size, stride, padding), True, pad_mode)
 
 
 class AvgPool1d(Pooling2d):
     """AvgPool2d with windows of one row, along the last axis of (n, c, h, w)."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, pad_mode="NOTSET"):
+    def __init__(self, kernel_size: int, stride: int | None = None, padding: int = 0,
+                 pad_mode: str = "NOTSET") -> None:
         super().__init__(*_flat(kernel_size, stride, padding), False, pad_mode)
 
 
 # ---- beyond SINGA ----
 
 class _ConvTranspose(Core):
-    def __init__(self, options):
+    def __init__(self, options: capi.weir_conv_transpose2d_options) -> None:
         super().__init__()
         self.options = options
 
-    def forward(self, x, w, b=None):
+    def forward(self, x: CTensor, w: CTensor, b: CTensor | None = None) -> CTensor:
         y = capi.weir_conv_transpose2d(x.handle, w.handle, None if b is None else b.handle,
                                        self.options)
         return singa.result(y, x.device())
@@ -243,20 +265,20 @@ class _ConvTranspose(Core):
 class ConvTranspose2d(Layer):
     """Transposed convolution: W (in, nb_kernels / group, kh, kw), b (nb_kernels)."""
 
-    def __init__(self, nb_kernels, kernel_size, stride=1, padding=0, output_padding=0, group=1,
-                 bias=True):
+    def __init__(self, nb_kernels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+                 output_padding: Pair = 0, group: int = 1, bias: bool = True) -> None:
         super().__init__()
         self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
         self.kernel_size = pair(kernel_size, "kernel_size")
         self.stride, self.padding = pair(stride, "stride"), pair(padding, "padding")
         self.output_padding = pair(output_padding, "output_padding")
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         shape = (x.shape[1], self.nb_kernels // self.group) + self.kernel_size
         self.W = param(shape, x, math.sqrt(2.0 / (math.prod(shape[1:]) + x.shape[1])))
         self.b = param((self.nb_kernels,), x) if self.bias else None
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         weights = (self.W,) if self.b is None else (self.W, self.b)
         options = core.options(capi.weir_conv_transpose2d_options, stride=self.stride,
                                pad=self.padding, output_pad=self.output_padding, groups=self.group)
@@ -264,11 +286,11 @@ class ConvTranspose2d(Layer):
 
 
 class _GroupNorm(Core):
-    def __init__(self, groups, eps):
+    def __init__(self, groups: int, eps: float) -> None:
         super().__init__()
         self.groups, self.eps = groups, eps
 
-    def forward(self, x, scale, bias):
+    def forward(self, x: CTensor, scale: CTensor, bias: CTensor) -> CTensor:
         y = capi.weir_group_norm(x.handle, self.groups, scale.handle, bias.handle, self.eps)
         return singa.result(y, x.device())
 
@@ -276,13 +298,13 @@ class _GroupNorm(Core):
 class GroupNorm(Layer):
     """Normalisation of the channels of x (n, c) or (n, c, h, w) in equal groups."""
 
-    def __init__(self, groups, eps=1e-5):
+    def __init__(self, groups: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.groups, self.eps = groups, eps
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         self.scale = param((x.shape[1],), x).set_value(1.0)
         self.bias = param((x.shape[1],), x)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return _GroupNorm(self.groups, self.eps)(x, self.scale, self.bias)[0]

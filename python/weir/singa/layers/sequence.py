@@ -3,8 +3,11 @@
 LSTM, GRU and CudnnRNN are one operator of the core over the whole sequence, so they work on every
 device. Gates of an LSTM in SINGA's names: i(nput), f(orget), o(utput), g: the candidate.
 """
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from weir import _capi as capi
 from ..asserted import InvalidError
@@ -15,17 +18,22 @@ from ..tensor import Tensor
 from ..operators.recurrent import GRU as MODE_GRU, LSTM as MODE_LSTM
 from ..operators.recurrent import _RNN, _weights, weight_shapes
 from .base import Layer, param
+from weir.typing import Handle
+from ..raw.tensor import CTensor
 
-def _raw(handle, like):
+def _raw(handle: Handle, like: CTensor) -> CTensor:
     return singa.result(handle, like.device())
 
 
 class RNN_Base(Layer):
     """What the recurrent layers of SINGA's older interface derive from."""
 
-    def step_forward(self, *args: Tensor, **kwargs: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """One step, which each layer defines."""
-        raise NotImplementedError(f"{type(self).__name__} does not define step_forward")
+    if TYPE_CHECKING:
+        step_forward: Callable[..., Tensor | tuple[Tensor, Tensor]]
+    else:
+        def step_forward(self, *args, **kwargs):
+            """One step, which each layer defines."""
+            raise NotImplementedError(f"{type(self).__name__} does not define step_forward")
 
 
 def _one_batch(tensors: Sequence[Tensor], axis: int) -> list[Tensor]:
@@ -39,8 +47,9 @@ def _one_batch(tensors: Sequence[Tensor], axis: int) -> list[Tensor]:
 class RNN(RNN_Base):
     """h = f(x Wx + h Wh + b) with tanh or ReLU: (list of x, h0) -> (list of h, last h)."""
 
-    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True,
-                 batch_first=False, dropout=0, bidirectional=False):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
+                 nonlinearity: str = "tanh", bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0, bidirectional: bool = False) -> None:
         super().__init__()
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"RNN: unknown nonlinearity {nonlinearity!r} (expected tanh or relu)")
@@ -50,7 +59,7 @@ class RNN(RNN_Base):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.nonlinearity, self.bias = nonlinearity, bias
 
-    def initialize(self, xs, h0):
+    def initialize(self, xs: Sequence[Tensor], h0: Tensor) -> None:
         std = math.sqrt(2.0 / (self.input_size + self.hidden_size))
         self.Wx = param((self.input_size, self.hidden_size), xs[0], std)
         self.Wh = param((self.hidden_size, self.hidden_size), xs[0],
@@ -68,7 +77,7 @@ class RNN(RNN_Base):
             y = matrix.add_bias(y, b)
         return elementwise.tanh(y) if self.nonlinearity == "tanh" else elementwise.relu(y)
 
-    def forward(self, xs, h0):
+    def forward(self, xs: Sequence[Tensor], h0: Tensor) -> tuple[list[Tensor], Tensor]:
         h, hs = h0, []
         for x in xs:
             h = self.step_forward(x, h)
@@ -81,18 +90,18 @@ class _Lstm(Core):
 
     single = False
 
-    def __init__(self, steps):
+    def __init__(self, steps: int) -> None:
         super().__init__()
         self.steps = steps
 
-    def forward(self, *raws):
+    def forward(self, *raws: CTensor) -> tuple[CTensor, ...]:
         handles = [raw.handle for raw in raws]
         xs, (h0, c0), weights = (handles[:self.steps], handles[self.steps:self.steps + 2],
                                  handles[self.steps + 2:])
         gates = [capi.weir_concat([capi.weir_transpose(w, None) for w in weights[i:i + 4]], 0)
                  for i in (0, 4)]
         biases = [capi.weir_concat(weights[i:i + 4], 0) for i in range(8, len(weights), 4)]
-        y, _, c = capi.rnn(True, capi.weir_stack(xs, 0), gates + (biases or [None, None]),
+        y, _, c = capi.rnn(True, capi.weir_stack(xs, 0), [*gates, *(biases or (None, None))],
                            capi.weir_unsqueeze(h0, 0), capi.weir_unsqueeze(c0, 0), 1, False, None)
         hs = [capi.weir_squeeze(capi.weir_narrow(y, 0, i, 1), 0) for i in range(self.steps)]
         return tuple(_raw(h, raws[0]) for h in hs + [capi.weir_squeeze(c, 0)])
@@ -104,15 +113,16 @@ class LSTM(RNN_Base):
     GATES = "ifgo"
     DEVIATION = 0.01        # of the first weights, as in SINGA
 
-    def __init__(self, input_size, hidden_size, nonlinearity="tanh", num_layers=1, bias=True,
-                 batch_first=False, dropout=0, bidirectional=False):
+    def __init__(self, input_size: int, hidden_size: int, nonlinearity: str = "tanh",
+                 num_layers: int = 1, bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0, bidirectional: bool = False) -> None:
         super().__init__()
         if num_layers != 1 or bidirectional or dropout or batch_first or nonlinearity != "tanh":
             raise NotImplementedError("LSTM has one layer and one direction only; "
                                       "use CudnnRNN for more")
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
 
-    def initialize(self, xs, states):
+    def initialize(self, xs: Sequence[Tensor], states: tuple[Tensor, Tensor]) -> None:
         both = (("Wx", self.input_size), ("Wh", self.hidden_size))
         for kind, rows in both:
             for gate in "ifog":
@@ -122,7 +132,7 @@ class LSTM(RNN_Base):
             for gate in "ifog":
                 setattr(self, f"{kind}_{gate}", param((self.hidden_size,), xs[0]))
 
-    def _weights(self):
+    def _weights(self) -> list[Tensor]:
         kinds = ("Wx", "Wh", "Bx", "Bh") if self.bias else ("Wx", "Wh")
         return [getattr(self, f"{kind}_{gate}") for kind in kinds for gate in self.GATES]
 
@@ -142,7 +152,8 @@ class LSTM(RNN_Base):
         c = elementwise.add(elementwise.mul(f, c), elementwise.mul(i, elementwise.tanh(gates[3])))
         return elementwise.mul(o, elementwise.tanh(c)), c
 
-    def forward(self, xs, states):
+    def forward(self, xs: Sequence[Tensor],
+                states: tuple[Tensor, Tensor]) -> tuple[list[Tensor], Tensor, Tensor]:
         h0, c0 = states
         *hs, c = _Lstm(len(xs))(*_one_batch([*xs, h0, c0], 0), *self._weights())
         return hs, hs[-1], c
@@ -153,7 +164,8 @@ class _Outputs(_RNN):
 
     single = False
 
-    def forward(self, x, w, *states):
+    def forward(                            # type: ignore[override]
+            self, x: CTensor, w: CTensor, *states: CTensor) -> tuple[CTensor, ...]:
         hx, cx = [s.handle for s in states] + [None] * (2 - len(states))
         handle = self.handle
         results = capi.rnn(handle.mode == MODE_LSTM, x.handle, _weights(handle, w, x.shape(2)),
@@ -165,21 +177,26 @@ class _Sequence(Layer):
     """LSTM or GRU layers; all their weights are one vector W, laid out as _RNN reads it."""
 
     mode = MODE_LSTM
+    hidden_size: int
+    num_layers: int
+    bidirectional: bool
+    batch_first: bool
 
-    def initialize(self, x, *args, **kwargs):
+    def initialize(self, x: Tensor, *args: object, **kwargs: object) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size)
         count = sum(math.prod(shape) for shape in weight_shapes(self, x.shape[-1]))
         self.W = param((count,), x).uniform(-bound, bound)
 
-    def run(self, x, states, lengths=None):
+    def run(self, x: Tensor, states: Sequence[Tensor | None],
+            lengths: Tensor | None = None) -> tuple[Tensor, ...]:
         """(outputs, last h[, last c]); states None or not given are 0."""
-        states = [s for s in states if s is not None]
-        if self.mode == MODE_LSTM and len(states) == 1:
+        given = [s for s in states if s is not None]
+        if self.mode == MODE_LSTM and len(given) == 1:
             raise ValueError("an LSTM needs both states, or none")
         if self.batch_first:
             x = shapes.transpose(x, (1, 0, 2))
-        x, *states = _one_batch([x, *states], 1)
-        y, *last = _Outputs(self, True, lengths is not None, lengths)(x, self.W, *states)
+        x, *given = _one_batch([x, *given], 1)
+        y, *last = _Outputs(self, True, lengths is not None, lengths)(x, self.W, *given)
         return (shapes.transpose(y, (1, 0, 2)) if self.batch_first else y, *last)
 
 
@@ -190,9 +207,10 @@ class CudnnRNN(_Sequence):
     rnn_mode lstm or gru. With use_mask seq_lengths (n) says how long each sequence is.
     """
 
-    def __init__(self, hidden_size, activation="tanh", num_layers=1, bias=True, batch_first=True,
-                 dropout=0, bidirectional=False, rnn_mode="lstm", use_mask=False,
-                 return_sequences=True):
+    def __init__(self, hidden_size: int, activation: str = "tanh", num_layers: int = 1,
+                 bias: bool = True, batch_first: bool = True, dropout: float = 0,
+                 bidirectional: bool = False, rnn_mode: str = "lstm", use_mask: bool = False,
+                 return_sequences: bool = True) -> None:
         super().__init__()
         if rnn_mode not in ("lstm", "gru") or activation != "tanh":
             raise NotImplementedError(f"CudnnRNN: rnn_mode {rnn_mode!r} with {activation}; lstm "
@@ -205,7 +223,8 @@ class CudnnRNN(_Sequence):
         self.batch_first, self.bidirectional = batch_first, bidirectional
         self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
 
-    def forward(self, x, hx=None, cx=None, seq_lengths=None):
+    def forward(self, x: Tensor, hx: Tensor | None = None, cx: Tensor | None = None,
+                seq_lengths: Tensor | None = None) -> Tensor:
         if self.use_mask and seq_lengths is None:
             raise InvalidError("CudnnRNN: use_mask needs seq_lengths, got None")
         y, h = self.run(x, (hx, cx) if self.mode == MODE_LSTM else (hx,),
@@ -224,71 +243,72 @@ class GRU(_Sequence):
 
     mode = MODE_GRU
 
-    def __init__(self, hidden_size, num_layers=1, batch_first=False, bidirectional=False):
+    def __init__(self, hidden_size: int, num_layers: int = 1, batch_first: bool = False,
+                 bidirectional: bool = False) -> None:
         super().__init__()
         self.hidden_size, self.num_layers = hidden_size, num_layers
         self.batch_first, self.bidirectional = batch_first, bidirectional
 
-    def forward(self, x, h0=None):
+    def forward(self, x: Tensor, h0: Tensor | None = None) -> tuple[Tensor, ...]:
         return self.run(x, (h0,))
 
 
 # ---- normalisation and attention ----
 
 class _LayerNorm(Core):
-    def __init__(self, eps):
+    def __init__(self, eps: float) -> None:
         super().__init__()
         self.eps = eps
 
-    def forward(self, x, scale, bias):
+    def forward(self, x: CTensor, scale: CTensor, bias: CTensor) -> CTensor:
         return _raw(capi.weir_layer_norm(x.handle, scale.handle, bias.handle, self.eps), x)
 
 
 class LayerNorm(Layer):
     """Normalisation of the last axes (their number: axes), with scale and bias of their shape."""
 
-    def __init__(self, axes=1, eps=1e-5):
+    def __init__(self, axes: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
         self.axes, self.eps = axes, eps
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         shape = x.shape[len(x.shape) - self.axes:]
         self.scale = param(shape, x).set_value(1.0)
         self.bias = param(shape, x)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return _LayerNorm(self.eps)(x, self.scale, self.bias)[0]
 
 
 class _RmsNorm(Core):
-    def __init__(self, eps):
+    def __init__(self, eps: float) -> None:
         super().__init__()
         self.eps = eps
 
-    def forward(self, x, scale):
+    def forward(self, x: CTensor, scale: CTensor) -> CTensor:
         return _raw(capi.weir_rms_norm(x.handle, scale.handle, self.eps), x)
 
 
 class RMSNorm(Layer):
     """Division of the last axes by the root of their mean square, times scale."""
 
-    def __init__(self, axes=1, eps=1e-5):
+    def __init__(self, axes: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
         self.axes, self.eps = axes, eps
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         self.scale = param(x.shape[len(x.shape) - self.axes:], x).set_value(1.0)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return _RmsNorm(self.eps)(x, self.scale)[0]
 
 
 class _Attention(Core):
-    def __init__(self, heads, causal):
+    def __init__(self, heads: int, causal: bool) -> None:
         super().__init__()
         self.heads, self.causal = heads, causal
 
-    def forward(self, q, k, v):
+    def forward(self, q: CTensor, k: CTensor, v: CTensor) -> CTensor:
         return _raw(capi.weir_attention(q.handle, k.handle, v.handle, self.heads, self.causal), q)
 
 
@@ -296,11 +316,12 @@ class MultiHeadAttention(Layer):
     """Scaled dot-product attention of heads: query (b, t, width), key and value (b, s, width),
     None: the query. Matrices Wq, Wk, Wv, Wo (width, width), biases bq, bk, bv, bo."""
 
-    def __init__(self, heads, causal=False, bias=True):
+    def __init__(self, heads: int, causal: bool = False, bias: bool = True) -> None:
         super().__init__()
         self.heads, self.causal, self.bias = heads, causal, bias
 
-    def initialize(self, query, key=None, value=None):
+    def initialize(self, query: Tensor, key: Tensor | None = None,
+                   value: Tensor | None = None) -> None:
         width = query.shape[-1]
         if width % self.heads:
             raise ValueError(f"MultiHeadAttention: {self.heads} heads do not divide {width}")
@@ -308,11 +329,12 @@ class MultiHeadAttention(Layer):
             setattr(self, f"W{part}", param((width, width), query, math.sqrt(1.0 / width)))
             setattr(self, f"b{part}", param((width,), query) if self.bias else None)
 
-    def _project(self, x, part):
+    def _project(self, x: Tensor, part: str) -> Tensor:
         y = matrix.matmul(x, getattr(self, f"W{part}"))
         return elementwise.add(y, getattr(self, f"b{part}")) if self.bias else y
 
-    def forward(self, query, key=None, value=None):
+    def forward(self, query: Tensor, key: Tensor | None = None,
+                value: Tensor | None = None) -> Tensor:
         key = query if key is None else key
         value = key if value is None else value
         q, k, v = (self._project(x, part) for x, part in ((query, "q"), (key, "k"), (value, "v")))

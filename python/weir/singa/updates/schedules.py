@@ -78,7 +78,8 @@ class ExponentialDecay(DecayScheduler):
 def value_at(of: DecayScheduler, step: Tensor) -> capi.weir_tensor:
     """The handle of a schedule's number at this step, in f64: what a script's own gives widened."""
     if hasattr(of, "wide"):
-        return of.wide(step)
+        wide: capi.weir_tensor = of.wide(step)
+        return wide
     return capi.weir_cast(of(step).data.handle, capi.WEIR_F64)
 
 
