@@ -102,9 +102,9 @@ fi
 
 good "the installed tool runs" "$prefix/bin/weir" info
 
-# consumer NAME: checks that the program under $work/NAME runs and learns the factor 3.
+# consumer NAME [PROGRAM]: checks that the program under $work/NAME runs and learns the factor 3.
 consumer() {
-    good "the consumer built with $1 runs" "$work/$1/consumer"
+    good "the consumer built with $1 runs" "$work/$1/${2:-consumer}"
     grep -qxF "weir $version: weight 3.000 after 200 steps" "$work/out"
     check "$?" "the consumer built with $1 prints what it learnt"
 }
@@ -113,6 +113,9 @@ good "the consumer configures" cmake -S "$root/test/consumer" -B "$work/cmake" \
     -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc"
 good "the consumer builds" cmake --build "$work/cmake"
 consumer cmake
+consumer cmake consumer_static
+! objdump -p "$work/cmake/consumer_static" | grep -q 'NEEDED.*libweir'
+check "$?" "the consumer built with weir::weir_static needs no libweir.so"
 
 # Until 1.0 minor versions are incompatible.
 for wanted in 0.0 0.2 1.0; do
@@ -138,6 +141,15 @@ if command -v pkg-config >/dev/null 2>&1; then
     good "the consumer builds" "$cc" -o "$work/pkg-config/consumer" \
         "$root/test/consumer/consumer.c" $(pkg-config --cflags --libs weir) -Wl,-rpath,"$lib"
     consumer pkg-config
+    mkdir "$work/static"
+    # shellcheck disable=SC2046
+    good "the consumer builds with libweir.a" "$cc" -o "$work/static/consumer" \
+        "$root/test/consumer/consumer.c" $(pkg-config --cflags weir) \
+        -Wl,-Bstatic $(pkg-config --libs weir) -Wl,-Bdynamic \
+        $(pkg-config --libs --static weir | sed 's/-lweir//')
+    consumer static
+    ! objdump -p "$work/static/consumer" | grep -q 'NEEDED.*libweir'
+    check "$?" "the consumer built with pkg-config --static needs no libweir.so"
 else
     echo "install: the part with pkg-config is left out: it is not installed"
 fi

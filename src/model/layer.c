@@ -3,7 +3,6 @@
  * Initial values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
  * convolutions; uniform in +-1/sqrt(fan in) for linear layers; biases 0, batch-norm scales 1. */
 #include "model/model.h"
-#include "model/summary.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,12 +94,12 @@ weir_tensor *weir_apply(weir_layer *l, weir_tensor *x)
                   "weir_layer_add, weir_layer_add_param and weir_layer_add_state return", l->name);
         return NULL;
     }
-    struct weir_summary *const s = l->model->summary;
-    if (!s)
+    const weir_model_watch *const w = l->model->watch;
+    if (!w)
         return apply_outermost(l, x);
-    const size_t       row = weir_summary_enter(s, l);
+    const size_t       entered = w->enter(w->ctx, l);
     weir_tensor *const y = apply_outermost(l, x);
-    weir_summary_leave(s, row, y);
+    w->leave(w->ctx, entered, y);
     return y;
 }
 

@@ -35,7 +35,13 @@ typedef struct weir_owned {
     weir_list tensors, layers;  /* of the same length; a layer may be NULL: the model itself */
 } weir_owned;
 
-struct weir_summary;
+/* Told of every call of weir_apply: enter before a layer's function, whose result is then passed to
+ * leave with its result y (NULL: it failed). */
+typedef struct weir_model_watch {
+    size_t (*enter)(void *ctx, weir_layer *l);
+    void   (*leave)(void *ctx, size_t entered, const weir_tensor *y);
+    void    *ctx;
+} weir_model_watch;
 
 struct weir_model {
     weir_device *dev;           /* borrowed */
@@ -43,7 +49,7 @@ struct weir_model {
     weir_dtype   precision;     /* of products: a half type; f32: no autocast scope is opened */
     weir_list    layers;
     weir_owned   params, states;
-    struct weir_summary *summary;       /* while one is made: weir_apply notes layers in it */
+    const weir_model_watch *watch;    /* borrowed; NULL: nobody watches */
     const char  *inside;        /* full name of the layer being applied; NULL: none */
 };
 

@@ -3,18 +3,18 @@
  * Nothing is computed: the graph is freed before its end. Each operation counts for the innermost
  * layer that calls it, and each parameter for the layer that made it, at its first use: so every
  * column of a summary adds up to its total. */
-#include "model/summary.h"
+#include "model/model.h"
 
-struct weir_summary {
+typedef struct summary {
     const weir_graph *graph;        /* being recorded */
     weir_list         rows;         /* of weir_summary_row, owned */
     weir_list         layers;       /* the layer of each row; NULL: the model */
     weir_summary_row *open;         /* the innermost layer's */
     double            flops, multiply_adds;     /* of the graph, when open last changed */
     weir_status       status;       /* the first failure */
-};
+} summary;
 
-static weir_summary_row *row_new(weir_summary *s, weir_layer *l, const char *name,
+static weir_summary_row *row_new(summary *s, weir_layer *l, const char *name,
                                  const char *kind)
 {
     weir_summary_row *r = NULL;
@@ -53,7 +53,7 @@ static void count_tensors(weir_summary_row *r, const weir_model *m, const weir_l
     }
 }
 
-static bool noted(const weir_summary *s, const weir_layer *l)
+static bool noted(const summary *s, const weir_layer *l)
 {
     for (size_t i = 0; i < s->layers.n; i++)
         if (s->layers.at[i] == l)
@@ -62,7 +62,7 @@ static bool noted(const weir_summary *s, const weir_layer *l)
 }
 
 /* What was recorded since the last call counts for the open layer. */
-static void settle(weir_summary *s)
+static void settle(summary *s)
 {
     weir_graph_cost c;
 
@@ -76,8 +76,10 @@ static void settle(weir_summary *s)
     s->multiply_adds = c.multiply_adds;
 }
 
-size_t weir_summary_enter(weir_summary *s, weir_layer *l)
+/* A layer's function begins: adds a row, and returns its number. */
+static size_t enter(void *ctx, weir_layer *l)
 {
+    summary *const s = ctx;
     const bool shared = noted(s, l);
     const int  depth = s->open ? s->open->depth + 1 : 0;
 
@@ -93,8 +95,10 @@ size_t weir_summary_enter(weir_summary *s, weir_layer *l)
     return s->rows.n - 1;
 }
 
-void weir_summary_leave(weir_summary *s, size_t row, const weir_tensor *y)
+static void leave(void *ctx, size_t row, const weir_tensor *y)
 {
+    summary *const s = ctx;
+
     if (row == SIZE_MAX)
         return;
     weir_summary_row *const r = s->rows.at[row];
@@ -111,7 +115,7 @@ void weir_summary_leave(weir_summary *s, size_t row, const weir_tensor *y)
 
 /* Rows for tensors that no applied layer has: of the model itself, and of parts of `root` that its
  * function did not call. */
-static void note_rest(weir_summary *s, const weir_layer *root)
+static void note_rest(summary *s, const weir_layer *root)
 {
     const weir_model *const m = root->model;
     weir_summary_row        own = {0};
@@ -134,19 +138,19 @@ static void note_rest(weir_summary *s, const weir_layer *root)
     }
 }
 
-static weir_status record(weir_summary *s, weir_layer *l, weir_tensor *x)
+static weir_status record(summary *s, weir_layer *l, weir_tensor *x)
 {
     weir_device *const d = l->model->dev;
 
     WEIR_TRY(weir_no_grad_begin(d));
-    l->model->summary = s;
+    l->model->watch = &(weir_model_watch){enter, leave, s};
     const weir_tensor *const y = weir_apply(l, x);
-    l->model->summary = NULL;
+    l->model->watch = NULL;
     WEIR_TRY(weir_no_grad_end(d));
     return y ? s->status : weir_error_status();
 }
 
-static weir_status note_all(weir_summary *s, weir_layer *l, weir_desc x)
+static weir_status note_all(summary *s, weir_layer *l, weir_desc x)
 {
     weir_model *const  m = l->model;
     const bool         training = m->training;
@@ -166,7 +170,7 @@ static weir_status note_all(weir_summary *s, weir_layer *l, weir_desc x)
     return status != WEIR_OK ? status : s->status;
 }
 
-static char *text_of(const weir_summary *s, weir_desc x, const weir_summary_options *options)
+static char *text_of(const summary *s, weir_desc x, const weir_summary_options *options)
 {
     weir_summary_row *const rows = weir_host_alloc((s->rows.n + 1) * sizeof *rows);
 
@@ -179,12 +183,12 @@ static char *text_of(const weir_summary *s, weir_desc x, const weir_summary_opti
 
 char *weir_layer_summary(weir_layer *l, weir_desc x, const weir_summary_options *options)
 {
-    weir_summary s = {0};
+    summary s = {0};
     char        *text = NULL;
 
     if (!l)
         return (void)weir_fail_null("layer_summary", "layer"), NULL;
-    if (l->model->summary) {
+    if (l->model->watch) {
         weir_fail(WEIR_ERR_STATE, "layer_summary: inside another summary of the model");
         return NULL;
     }
