@@ -236,7 +236,7 @@ def mypy(*arguments):
 
 
 def test_types_of_the_package():
-    done = mypy("-p", "weir")
+    done = mypy("--strict", "--no-warn-unused-ignores", "-p", "weir")
     assert done.returncode == 0, done.stdout
 
 

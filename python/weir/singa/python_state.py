@@ -25,7 +25,7 @@ class PythonState:
     """What the Python code of a model's step may change. Cheap to make; looks when it is watched.
     """
 
-    def __init__(self, model: Layer, method: Callable[..., object]):
+    def __init__(self, model: Layer, method: Callable[..., object]) -> None:
         self._model = model
         self._method = method
 
