@@ -16,7 +16,7 @@ from .. import singa_wrap as singa
 from ..tape import Core
 from ..tensor import Tensor
 from ..operators.recurrent import GRU as MODE_GRU, LSTM as MODE_LSTM
-from ..operators.recurrent import _RNN, _weights, weight_shapes
+from ..operators.recurrent import RELU, TANH, _RNN, _weights, run_layers, weight_shapes
 from .base import Layer, param
 from weir.typing import Handle
 from ..raw.tensor import CTensor
@@ -167,9 +167,8 @@ class _Outputs(_RNN):
     def forward(                            # type: ignore[override]
             self, x: CTensor, w: CTensor, *states: CTensor) -> tuple[CTensor, ...]:
         hx, cx = [s.handle for s in states] + [None] * (2 - len(states))
-        handle = self.handle
-        results = capi.rnn(handle.mode == MODE_LSTM, x.handle, _weights(handle, w, x.shape(2)),
-                           hx, cx, handle.num_layers, bool(handle.bidirectional), self._mask(x))
+        results = run_layers(self.handle, x.handle, _weights(self.handle, w, x.shape(2)), hx, cx,
+                             self._mask(x))
         return tuple(_raw(y, x) for y in results)
 
 
@@ -181,6 +180,8 @@ class _Sequence(Layer):
     num_layers: int
     bidirectional: bool
     batch_first: bool
+    bias: bool = True
+    dropout: float = 0.0
 
     def initialize(self, x: Tensor, *args: object, **kwargs: object) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size)
@@ -204,7 +205,10 @@ class CudnnRNN(_Sequence):
     """SINGA's recurrent layer for GPUs, here for every device: x (n, steps, features), or steps
     first; gives all outputs or with return_sequences=False the last, (n, hidden).
 
-    rnn_mode lstm or gru. With use_mask seq_lengths (n) says how long each sequence is.
+    rnn_mode: lstm, gru, tanh, relu, or vanilla, which is tanh or relu as the activation says; the
+    activation of the others is their own. dropout: of the outputs of each layer but the last, in
+    training. bias=False: no vectors are added. With use_mask seq_lengths (n) says how long each
+    sequence is.
     """
 
     def __init__(self, hidden_size: int, activation: str = "tanh", num_layers: int = 1,
@@ -212,13 +216,16 @@ class CudnnRNN(_Sequence):
                  bidirectional: bool = False, rnn_mode: str = "lstm", use_mask: bool = False,
                  return_sequences: bool = True) -> None:
         super().__init__()
-        if rnn_mode not in ("lstm", "gru") or activation != "tanh":
-            raise NotImplementedError(f"CudnnRNN: rnn_mode {rnn_mode!r} with {activation}; lstm "
-                                      "and gru with tanh are supported; for others use RNN")
-        if dropout or not bias:
-            raise NotImplementedError("CudnnRNN: dropout between layers and layers without a bias "
-                                      "are not supported")
-        self.mode = MODE_LSTM if rnn_mode == "lstm" else MODE_GRU
+        modes = {"lstm": MODE_LSTM, "gru": MODE_GRU, "tanh": TANH, "relu": RELU}
+        if rnn_mode not in (*modes, "vanilla"):
+            raise ValueError(f"CudnnRNN: unknown rnn_mode {rnn_mode!r} (expected "
+                             f"{', '.join(modes)} or vanilla)")
+        if activation not in ("tanh", "relu"):
+            raise ValueError(f"CudnnRNN: unknown activation {activation!r} (expected tanh or relu)")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"CudnnRNN: dropout {dropout!r} must be at least 0 and below 1")
+        self.mode = modes[activation if rnn_mode == "vanilla" else rnn_mode]
+        self.dropout = float(dropout)
         self.hidden_size, self.num_layers, self.bias = hidden_size, num_layers, bias
         self.batch_first, self.bidirectional = batch_first, bidirectional
         self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences

@@ -1,8 +1,8 @@
-"""recurrent - LSTM and GRU over whole sequences, the core's.
+"""recurrent - recurrent layers over whole sequences: LSTM and GRU are the core's.
 
-SINGA has this operator on GPUs only. The handle (CudnnRNNHandle) tells sizes: hidden_size, mode (2
-LSTM, 3 GRU), num_layers, bidirectional. The weights lie in one vector: for each layer and direction
-(w_ih, w_hh), then for each (b_ih, b_hh).
+SINGA has this operator on GPUs only. The handle (CudnnRNNHandle) tells sizes: hidden_size, mode (0
+ReLU, 1 tanh, 2 LSTM, 3 GRU), num_layers, bidirectional, bias, dropout. The weights lie in one
+vector: for each layer and direction (w_ih, w_hh), then, with a bias, for each (b_ih, b_hh).
 """
 from __future__ import annotations
 from typing import Protocol
@@ -13,6 +13,7 @@ from weir import core
 from ..asserted import ArgumentError, InvalidError
 from ..raw import arith
 from ..tape import Core
+from ..taping import is_training
 from ..tensor import Tensor
 from .base import out
 from weir.typing import Handle, Shape
@@ -25,16 +26,19 @@ class RecurrentHandle(Protocol):
     mode: int
     num_layers: int
     bidirectional: bool
+    bias: bool
+    dropout: float
 
 
-LSTM, GRU = 2, 3
-_GATES = {LSTM: 4, GRU: 3}
+RELU, TANH, LSTM, GRU = range(4)
+_GATES = {RELU: 1, TANH: 1, LSTM: 4, GRU: 3}
 
 
 def weight_shapes(handle: RecurrentHandle, features: int) -> list[Shape]:
     """Shapes of the parts of the weight vector, in order; features: size of x's last axis."""
     if handle.mode not in _GATES:
-        raise InvalidError(f"_RNN: the handle has mode {handle.mode}, must be 2 (LSTM) or 3 (GRU)")
+        raise InvalidError(f"_RNN: the handle has mode {handle.mode}, must be 0 (ReLU), 1 (tanh), "
+                           "2 (LSTM) or 3 (GRU)")
     ways = 2 if handle.bidirectional else 1
     rows, hidden = _GATES[handle.mode] * handle.hidden_size, handle.hidden_size
     matrices: list[Shape] = []
@@ -42,20 +46,78 @@ def weight_shapes(handle: RecurrentHandle, features: int) -> list[Shape]:
     for layer in range(handle.num_layers):
         for _ in range(ways):
             matrices += [(rows, features if layer == 0 else ways * hidden), (rows, hidden)]
-            biases += [(rows,), (rows,)]
+            if handle.bias:
+                biases += [(rows,), (rows,)]
     return matrices + biases
 
 
-def _weights(handle: RecurrentHandle, w: CTensor, features: int) -> list[Handle]:
-    """Handles in the core's order: matrices and biases of each layer and direction together."""
+def _weights(handle: RecurrentHandle, w: CTensor, features: int) -> list[Handle | None]:
+    """Handles in the core's order: matrices and biases of each layer and direction together; None
+    for biases that there are not."""
     flat, parts, begin = capi.weir_reshape(w.handle, (-1,)), [], 0
     for shape in weight_shapes(handle, features):
         size = shape[0] * (shape[1] if len(shape) == 2 else 1)
         parts.append(capi.weir_reshape(capi.weir_narrow(flat, 0, begin, size), shape))
         begin += size
+    if not handle.bias:
+        return [part for i in range(0, len(parts), 2) for part in (*parts[i:i + 2], None, None)]
     half = len(parts) // 2
     return [part for i in range(0, half, 2) for part in (*parts[i:i + 2],
                                                          *parts[half + i:half + i + 2])]
+
+
+def run_layers(handle: RecurrentHandle, x: Handle, weights: list[Handle | None], hx: Handle | None,
+               cx: Handle | None, mask: Handle | None) -> tuple[Handle, ...]:
+    """(outputs, last h[, last c]) of all layers. In training, with dropout, the outputs of each
+    layer but the last pass a dropout."""
+    dropped = handle.dropout > 0 and handle.num_layers > 1 and is_training()
+    if handle.mode in (LSTM, GRU) and not dropped:
+        return tuple(capi.rnn(handle.mode == LSTM, x, weights, hx, cx, handle.num_layers,
+                              bool(handle.bidirectional), mask))
+    ways = 2 if handle.bidirectional else 1
+    last = []
+    for layer in range(handle.num_layers):
+        if layer and dropped:
+            x = capi.weir_dropout(x, handle.dropout)
+        h, c = (None if s is None else capi.weir_narrow(s, 0, layer * ways, ways) for s in (hx, cx))
+        mine = weights[4 * ways * layer:4 * ways * (layer + 1)]
+        if handle.mode in (LSTM, GRU):
+            x, *states = capi.rnn(handle.mode == LSTM, x, mine, h, c, 1, bool(handle.bidirectional),
+                                  mask)
+        else:
+            x, *states = _plain_layer(handle, x, mine, h, mask)
+        last.append(states)
+    return x, *(capi.weir_concat(list(states), 0) for states in zip(*last))
+
+
+def _plain_layer(handle: RecurrentHandle, x: Handle, weights: list[Handle | None],
+                 hx: Handle | None, mask: Handle | None) -> tuple[Handle, Handle]:
+    """One layer of h = f(x w_ih + b_ih + h w_hh + b_hh), f tanh or ReLU: (outputs, last h)."""
+    activation = capi.weir_tanh if handle.mode == TANH else capi.weir_relu
+    dtype, (steps, n, features) = capi.weir_tensor_desc(x)
+    zero = capi.weir_fill(capi.weir_tensor_device(x), (dtype, (n, handle.hidden_size)), 0.0)
+    outputs, last = [], []
+    for way in range(2 if handle.bidirectional else 1):
+        w_ih, w_hh, b_ih, b_hh = weights[4 * way:4 * way + 4]
+        from_x = capi.weir_matmul(capi.weir_reshape(x, (steps * n, features)),
+                                  capi.weir_transpose(w_ih, None))
+        if b_ih is not None:
+            from_x = capi.weir_add(from_x, capi.weir_add(b_ih, b_hh))
+        from_x = capi.weir_reshape(from_x, (steps, n, handle.hidden_size))
+        w_hh = capi.weir_transpose(w_hh, None)
+        h = zero if hx is None else capi.weir_squeeze(capi.weir_narrow(hx, 0, way, 1), 0)
+        ys: list[Handle] = [zero] * steps
+        for t in range(steps) if way == 0 else reversed(range(steps)):
+            new = activation(capi.weir_add(capi.weir_squeeze(capi.weir_narrow(from_x, 0, t, 1), 0),
+                                           capi.weir_matmul(h, w_hh)))
+            if mask is None:
+                ys[t] = h = new
+            else:       # a sequence that has ended keeps its state, its outputs are 0
+                goes_on = capi.weir_reshape(capi.weir_narrow(mask, 0, t, 1), (n, 1))
+                ys[t], h = capi.weir_where(goes_on, new, zero), capi.weir_where(goes_on, new, h)
+        outputs.append(capi.weir_stack(ys, 0))
+        last.append(h)
+    return capi.weir_concat(outputs, 2), capi.weir_stack(last, 0)
 
 
 class _RNN(Core):
@@ -99,6 +161,6 @@ class _RNN(Core):
     def forward(self, x: CTensor, hx: CTensor, cx: CTensor, w: CTensor) -> CTensor:
         lstm = self.handle.mode == LSTM
         weights = _weights(self.handle, w, x.shape(2))
-        y = capi.rnn(lstm, x.handle, weights, hx.handle, cx.handle if lstm else None,
-                     self.handle.num_layers, bool(self.handle.bidirectional), self._mask(x))[0]
+        y = run_layers(self.handle, x.handle, weights, hx.handle, cx.handle if lstm else None,
+                       self._mask(x))[0]
         return out(y if self.return_sequences else self._last(y, x), x)

@@ -127,12 +127,6 @@ def test_shapes_of_cudnn_rnn(kwargs, training):
     assert net(given(array(2, 3, 4))).shape == (2, 5 * ways)
 
 
-@pytest.mark.parametrize("kwargs", [dict(rnn_mode="relu"), dict(dropout=0.5), dict(bias=False)])
-def test_cudnn_rnn_refuses(kwargs):
-    with pytest.raises(NotImplementedError):
-        layer.CudnnRNN(5, **kwargs)
-
-
 def test_gru(mode):
     x, h0, hidden = array(3, 2, 4), array(1, 2, 5), 5
     net = layer.GRU(5)
@@ -207,3 +201,106 @@ def test_a_state_or_step_of_one_sample_broadcasts(training, kind, steps, states)
     assert one.keys() == two.keys() and len(one) >= 3
     for name in one:
         assert np.allclose(one[name], two[name], rtol=1e-5, atol=1e-6), name
+
+
+# ---- plain recurrent layers, layers without a bias, dropout between layers ----
+
+def plain(x, w, hidden, layers, ways, bias, act, lengths=None):
+    """NumPy's outputs of steps x (s, n, f), by the weight vector w, in float64."""
+    shapes, features = [], x.shape[2]
+    for i in range(layers * ways):
+        shapes += [(hidden, features if i < ways else ways * hidden), (hidden, hidden)]
+    shapes += [(hidden,)] * (2 * layers * ways if bias else 0)
+    parts, begin = [], 0
+    for shape in shapes:
+        parts.append(w[begin:begin + np.prod(shape)].reshape(shape).astype(np.float64))
+        begin += np.prod(shape)
+    assert begin == w.size
+    x = x.astype(np.float64)
+    for layer_number in range(layers):
+        ys = []
+        for way in range(ways):
+            i = layer_number * ways + way
+            at = 2 * layers * ways + 2 * i
+            b = parts[at] + parts[at + 1] if bias else 0
+            h, y = np.zeros((x.shape[1], hidden)), np.zeros((*x.shape[:2], hidden))
+            for t in range(len(x))[::1 - 2 * way]:
+                new = act(x[t] @ parts[2 * i].T + h @ parts[2 * i + 1].T + b)
+                on = np.ones((x.shape[1], 1), bool) if lengths is None else (t < lengths)[:, None]
+                h, y[t] = np.where(on, new, h), np.where(on, new, 0)
+            ys.append(y)
+        x = np.concatenate(ys, 2)
+    return x
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("layers, ways, bias", [(1, 1, True), (2, 2, True), (2, 1, False)])
+@pytest.mark.parametrize("name, activation", [("tanh", "tanh"), ("relu", "tanh"),
+                                              ("vanilla", "relu"), ("vanilla", "tanh")])
+def test_plain_modes(training, mode, name, activation, layers, ways, bias, masked):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((3, 4, 2), np.float32)
+    lengths = np.array([3, 1, 2, 3], np.int32)
+    net = layer.CudnnRNN(5, activation, layers, bias, batch_first=False, bidirectional=ways == 2,
+                         rnn_mode=name, use_mask=masked)
+    given = tensor.from_numpy(x), None, None, tensor.from_numpy(lengths) if masked else None
+    net(*given)
+    y = run(lambda: net(*given), core.cpu(), mode)
+    relu = name == "relu" or name == "vanilla" and activation == "relu"
+    act = (lambda v: np.maximum(v, 0)) if relu else np.tanh
+    want = plain(x, net.W.numpy(), 5, layers, ways, bias, act, lengths if masked else None)
+    assert np.allclose(y.numpy(), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tanh", "relu", "lstm", "gru"])
+def test_gradients_of_modes_without_a_bias(training, name):
+    core.cpu().SetRandSeed(1)
+    rng = np.random.default_rng(4)
+    x = tensor.from_numpy(rng.standard_normal((3, 2, 2), np.float32))
+    net = layer.CudnnRNN(3, num_layers=2, bias=False, batch_first=False, rnn_mode=name)
+    net(x)
+    gates = {"tanh": 1, "relu": 1, "lstm": 4, "gru": 3}[name]
+    assert net.W.shape == (gates * (3 * 2 + 3 * 3 + 3 * 3 + 3 * 3),)
+    c = tensor.from_numpy(rng.standard_normal((3, 2, 3), np.float32))
+
+    def loss():
+        return autograd.reduce_sum(autograd.mul(net(x), c), keepdims=0)
+
+    (_, g), = autograd.backward(loss())
+    way = rng.standard_normal(net.W.shape).astype(np.float32)
+    w, step, at = net.W.numpy(), 1e-3, []
+    for sign in (1, -1):
+        net.W.copy_from_numpy(w + sign * step * way)
+        at.append(loss().item())
+    assert np.isclose((g.numpy() * way).sum(), (at[0] - at[1]) / (2 * step), rtol=2e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["tanh", "lstm", "gru"])
+def test_dropout_between_layers(training, name):
+    x = tensor.from_numpy(np.ones((4, 2, 3), np.float32))
+
+    def outputs(ratio, layers):
+        core.cpu().SetRandSeed(2)
+        net = layer.CudnnRNN(4, num_layers=layers, dropout=ratio, rnn_mode=name)
+        net(x)
+        return net, [net(x).numpy() for _ in range(2)]
+
+    _, (one, two) = outputs(0.5, 2)
+    assert not np.array_equal(one, two)             # a new mask at every call
+    net, _ = outputs(0.5, 2)
+    autograd.training = False
+    evaluated = net(x).numpy()
+    net.dropout = 0.0
+    assert np.array_equal(evaluated, net(x).numpy())
+    autograd.training = True
+    _, (one, two) = outputs(0.5, 1)                 # nothing to drop between
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"rnn_mode": "rnn"}, "unknown rnn_mode 'rnn' .expected lstm, gru, tanh, relu or vanilla"),
+    ({"activation": "elu"}, "unknown activation 'elu' .expected tanh or relu"),
+    ({"dropout": 1.0}, "dropout 1.0 must be at least 0 and below 1")])
+def test_options_of_cudnn_rnn(options, text):
+    with pytest.raises(ValueError, match=text):
+        layer.CudnnRNN(3, **options)
