@@ -14,7 +14,7 @@ endfunction()
 weir_sources(core src/core deps dtype env fused kind mem op phase shape splitmix status tensor text
     thread trace vec)
 
-weir_sources(device src/device call device kernel open plugin rates)
+weir_sources(device src/device call device kernel open plugin rates resources)
 weir_sources(device src/device/common staging)
 weir_sources(device src/device/memory arena block guard heap pool)
 weir_sources(device src/device/offload checksum spill spill_copy spill_file spill_io spill_slots

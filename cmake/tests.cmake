@@ -25,7 +25,7 @@ endfunction()
 enable_testing()
 weir_sources(test_core test/core deps env half mem rng shape status tensor text thread vec)
 weir_test(core)
-weir_sources(test_device test/device device kernel limits process)
+weir_sources(test_device test/device device kernel limits process resources)
 weir_sources(test_device test/device/cpu conv drive_kernel elementwise half isa loss matmul move
     norm overrun pack pool2d quantize reduce sign update)
 weir_sources(test_device test/device/memory block guard pool)

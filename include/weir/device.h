@@ -27,7 +27,8 @@ typedef struct weir_device weir_device;
 
 /* How a device is opened; {0} is the default. */
 typedef struct weir_device_options {
-    int      threads;   /* worker threads; 0: $WEIR_THREADS, else one per available core */
+    int      threads;   /* worker threads; 0: $WEIR_THREADS, else one for each core that the
+                         * process may use: affinity, and the CPU quota of its cgroup, rounded up */
     uint64_t seed;      /* of the random stream; 0: 1 */
     const char *spill_dir;  /* folder of the file for offloaded values; NULL: $WEIR_SPILL_DIR, else
                              * $TMPDIR, else /tmp */
@@ -99,7 +100,10 @@ typedef struct weir_memory {
     size_t   live_peak;        /* highest `live` since weir_device_reset_peak */
     size_t   pool;             /* taken from the system for blocks, free ones included */
     size_t   arena;            /* arena shared by all graphs of the device; 0 before a run */
-    size_t   total, unused;    /* memory of the machine; free memory of the machine */
+    size_t   total, unused;    /* memory of the machine, or of the cgroup where that has less; free
+                                * memory of it, file caches included */
+    bool     grouped;          /* a cgroup limits `unused`, not the machine */
+    size_t   auto_budget;      /* what the budget "auto" would be now; see weir_plan_options */
     uint64_t core_allocations; /* host allocations by the library, in the whole process */
     uint64_t evicted;          /* graph off under a budget, since the device was opened: values */
     uint64_t recomputed;       /* evicted, calls run again */

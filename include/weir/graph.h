@@ -38,7 +38,10 @@ typedef struct weir_plan_options {
      * passes. An unknown name is an error. */
     const char *disable;
     /* Upper limit of the step's total peak - parameters, states, inputs, outputs and intermediates:
-     * "512MB", "0.5GiB", "4096" bytes, or "75%" of the peak without a budget. NULL: no limit. The
+     * "512MB", "0.5GiB", "4096" bytes, "75%" of the peak without a budget, or "auto": what is free
+     * when the graph is planned (weir_memory.auto_budget), which is what the device holds already
+     * and the free memory of machine, cgroup or card, less a reserve for everything else in the
+     * process: 1/16 of the total, at least 64 MiB, none on "sim". NULL: no limit. The
      * plan then recomputes or offloads values, with the same bits, in the least extra time found.
      * ERR_BUDGET if no plan fits: the sentence names the smallest budget that works. */
     const char *budget;

@@ -5,7 +5,6 @@
 #include "core/thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,8 +14,6 @@
 #include "core/env.h"
 #include "core/mem.h"
 #include "core/status.h"
-
-#define MAX_WORKERS 1024
 
 /* Index of this thread within the running loop; 0 outside of loops. */
 static _Thread_local int worker_index;
@@ -69,20 +66,6 @@ static void expect_forks(void)
 }
 
 /* ---- the pools ---- */
-
-int weir_threads_default(void)
-{
-    const char *text = getenv("WEIR_THREADS");
-    char       *end;
-    const long  asked = text ? strtol(text, &end, 10) : 0;
-    if (asked >= 1 && asked <= MAX_WORKERS && *end == '\0')
-        return (int)asked;
-
-    cpu_set_t set;
-    const long cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                                   : sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : cores > MAX_WORKERS ? MAX_WORKERS : (int)cores;
-}
 
 /* Bytes that pthread_create maps: the soft limit of stacks (glibc's default if unlimited) and a
  * guard page. */

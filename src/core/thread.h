@@ -42,9 +42,6 @@ static inline bool weir_threads_lost(void)
 /* Index of the worker running the current task, 0 .. count-1, for per-worker scratch memory. */
 int weir_thread_index(void);
 
-/* WEIR_THREADS if it is set (weir_env_check), else the cores this process may use. */
-int weir_threads_default(void);
-
 /* "openmp" or "pthread". */
 const char *weir_threads_backend(void);
 

@@ -1,6 +1,7 @@
 /* device.c - queries about an open device: random stream, memory, clock, threads, trace. */
 #include "device/device.h"
 
+#include "device/resources.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -93,6 +94,19 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->evicted = d->evicted;
     m->recomputed = d->recomputed;
     d->ops->space(d, &m->unused, &m->total);
+    m->grouped = d->ops->host && weir_limits_memory().grouped;
+    m->auto_budget = weir_device_auto_budget(d);
+}
+
+size_t weir_device_auto_budget(const weir_device *d)
+{
+    const size_t least = (size_t)64 << 20;
+    size_t       unused, total;
+
+    d->ops->space(d, &unused, &total);
+    const size_t reserve = d->ops->unreal ? 0 : total / 16 > least ? total / 16 : least;
+    const size_t available = unused + d->pool.held + d->arena.bytes;
+    return available > reserve ? available - reserve : 0;
 }
 
 void weir_device_reset_peak(weir_device *d)
@@ -125,9 +139,11 @@ char *weir_info_text(weir_device *d)
         return NULL;
     d->ops->space(d, &unused, &total);
     weir_string_add(&s, "weir %s\n", weir_version());
-    weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GB\n", d->ops->name,
-                    weir_threads_count(d->threads), weir_threads_backend(),
-                    (double)total / 1e9);
+    weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GB, free %.1f GB%s, budget "
+                    "\"auto\" %.1f GB\n", d->ops->name, weir_threads_count(d->threads),
+                    weir_threads_backend(), (double)total / 1e9, (double)unused / 1e9,
+                    d->ops->host && weir_limits_memory().grouped ? " (limited by a cgroup)" : "",
+                    (double)weir_device_auto_budget(d) / 1e9);
     if (d->guard > 0)
         weir_string_add(&s, "guard zones of %zu bytes around every operand and workspace, checked "
                         "at each call (WEIR_GUARD)\n", d->guard);

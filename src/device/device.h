@@ -267,4 +267,8 @@ weir_status weir_device_fail_forked(const char *who);
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
 
+/* Bytes of the budget "auto": what the device holds and what is free, less a reserve for the rest
+ * of the process (1/16 of the total, at least 64 MiB; none on a device without memory). */
+size_t weir_device_auto_budget(const weir_device *d);
+
 #endif

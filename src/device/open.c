@@ -14,6 +14,7 @@
 #include "device/memory/guard.h"
 #include "device/memory/pool.h"
 #include "device/plugin.h"
+#include "device/resources.h"
 
 #define MAX_THREADS 1024
 

@@ -46,7 +46,7 @@ static const tool_option rows[] = {
      AT(level), .words = "-1, 0, 1"},
     {"disable", "PASSES", "passes to leave out, separated by commas", TRAIN, AT(disable),
      .ask = weir_pass_names, .open = true},
-    {"budget", "BYTES", "most bytes that the whole step may take: 512MB, 0.5GiB, 75%", STEP,
+    {"budget", "BYTES", "most bytes that the whole step may take: 512MB, 0.5GiB, 75%, auto", STEP,
      AT(budget)},
     {"off-budget", "BYTES", "the budget with the graph off: 512MB, 75% of its peak without one",
      GRAPH, AT(off_budget)},

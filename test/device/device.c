@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "device/memory/arena.h"
 #include "device/memory/pool.h"
+#include "device/resources.h"
 
 CASE(open_and_close)
 {

@@ -10,6 +10,7 @@
 
 typedef struct weir_cpu {
     weir_isa isa;       /* instruction set of our own kernels */
+    size_t   memory;    /* bytes of the machine, or of the smallest limit of a cgroup, at open */
     void    *blas;      /* openblas.c's; NULL until wanted */
     void    *onednn;    /* onednn.c's; NULL until wanted */
 } weir_cpu;

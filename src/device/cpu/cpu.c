@@ -2,8 +2,8 @@
 #include "device/cpu/cpu.h"
 
 #include <string.h>
-#include <unistd.h>
 
+#include "device/resources.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/context.h"
@@ -31,6 +31,7 @@ static weir_status cpu_open(weir_device *d, const char *spec)
     if (!cpu)
         return WEIR_ERR_NOMEM;
     cpu->isa = weir_cpu_isa();
+    cpu->memory = weir_limits_memory().total;
     d->impl = cpu;
     return WEIR_OK;
 }
@@ -46,20 +47,21 @@ static void cpu_close(weir_device *d)
 static void cpu_space(const weir_device *d, size_t *unused, size_t *total)
 {
     (void)d;
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    *total = (size_t)sysconf(_SC_PHYS_PAGES) * page;
-    *unused = (size_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    const weir_memory_limits m = weir_limits_memory();
+
+    *total = m.total;
+    *unused = m.unused;
 }
 
 /* Systems that overcommit would kill the process at the first touch, so requests for more than the
- * machine has fail here. */
+ * machine, or the cgroup, has fail here. */
 static weir_status cpu_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 {
-    size_t unused, total;
-    cpu_space(d, &unused, &total);
-    if (bytes > total)
+    const size_t memory = weir_cpu_of(d)->memory;
+
+    if (bytes > memory)
         return weir_fail(WEIR_ERR_NOMEM, "device cpu: %zu bytes wanted, the machine has %zu", bytes,
-                         total);
+                         memory);
     *p = weir_mem_pages(bytes, huge);
     return *p ? WEIR_OK : WEIR_ERR_NOMEM;
 }

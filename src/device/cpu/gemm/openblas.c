@@ -23,6 +23,7 @@
 
 #include "core/mem.h"
 #include "device/cpu/context.h"
+#include "device/resources.h"
 
 #define CORETYPE "OPENBLAS_CORETYPE"
 

@@ -10,6 +10,7 @@
 #include "graph/memory/budget/budget.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,9 @@ weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
     char  *end = NULL;
     double value = text ? strtod(text, &end) : 0;
 
+    if (text && strcmp(text, "auto") == 0)
+        return weir_fail(WEIR_ERR_INVALID, "budget 'auto': is only known for a device; a number of "
+                                           "bytes is needed here");
     if (!text || end == text || !isfinite(value) || value < 0 || strpbrk(text, "xXpP"))
         return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
                          "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
@@ -265,11 +269,16 @@ static weir_status make_problems(weir_budget_context *f, size_t budget,
 weir_status weir_device_set_budget(weir_device *d, const char *budget)
 {
     size_t bytes;
+    char   now[24];
 
     WEIR_VISIT(d, "weir_device_set_budget", weir_error_status());
     weir_session *s = weir_session_of(d);
     if (!s)
         return WEIR_ERR_NOMEM;
+    if (budget && strcmp(budget, "auto") == 0) {
+        snprintf(now, sizeof now, "%zu", weir_device_auto_budget(d));
+        budget = now;
+    }
     if (budget)
         WEIR_TRY(weir_budget_parse(budget, 0, &bytes));
     if (budget && strlen(budget) >= sizeof s->budget)
@@ -334,7 +343,10 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     size_t       budget;
     bool         fits = false;
 
-    WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
+    if (strcmp(options->budget, "auto") == 0)
+        budget = weir_device_auto_budget(g->dev);
+    else
+        WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
     g->budget = budget;
     g->unbudgeted = whole;
     if (whole <= budget)

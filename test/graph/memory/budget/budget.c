@@ -3,7 +3,11 @@
 #include "graph/random.h"
 #include "graph/train.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "core/env.h"
 
 enum { STEPS = 4 };
 
@@ -233,6 +237,7 @@ CASE(bytes_as_text)
     CHECK_STATUS(weir_bytes(NULL, &bytes), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_bytes("1", NULL), WEIR_ERR_INVALID);
     CHECK_STATUS(weir_bytes("50%", &bytes), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_bytes("auto", &bytes), WEIR_ERR_INVALID);
 }
 
 CASE(wrong_budgets_and_policies)
@@ -302,6 +307,56 @@ CASE(of_a_device)
     CHECK_OK(train_step(&t, 0));
     CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
     CHECK(s.recomputed == 0 && s.budget_bytes == 0);
+    train_close(&t);
+}
+
+/* A machine of which one control group leaves a little over the reserve. */
+static char group_limit[24];
+
+static int open_group(const char *path, int flags, mode_t mode)
+{
+    static const struct { const char *path, *text; } files[] = {
+        {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/memory.max", group_limit}};
+    int end[2];
+
+    (void)flags, (void)mode;
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (strcmp(path, files[i].path) == 0 && pipe(end) == 0) {
+            CHECK(write(end[1], files[i].text, strlen(files[i].text)) > 0);
+            close(end[1]);
+            return end[0];
+        }
+    errno = ENOENT;
+    return -1;
+}
+
+CASE(auto_is_what_is_free)
+{
+    const weir_step_options how = {.graph = true, .plan = {.budget = "auto"}};
+    weir_env                e = weir_env_system;
+    weir_graph_stats        s;
+    weir_memory             m;
+    train                   t;
+
+    e.open = open_group;
+    for (int tight = 0; tight < 2; tight++) {
+        CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
+        snprintf(group_limit, sizeof group_limit, "%d\n", (64 << 20) + (tight ? 900000 : 1 << 30));
+        weir_env_set(&e);
+        weir_device_memory(t.d, &m);
+        CHECK(m.grouped == check_on_cpu() && (!check_on_cpu() || m.total == m.unused));
+        const weir_status status = train_step(&t, 0);
+        weir_env_set(NULL);
+        CHECK_OK(status);
+        CHECK_OK(weir_graph_stats_of(weir_step_graph(t.step), &s));
+        CHECK(s.budget_bytes > 0 && s.planned_peak_bytes <= s.budget_bytes);
+        CHECK(!check_on_cpu() || (s.budget_bytes < s.unbudgeted_peak_bytes) == tight);
+        train_close(&t);
+    }
+    CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
+    CHECK_OK(weir_device_set_budget(t.d, "auto"));
+    weir_device_memory(t.d, &m);
+    CHECK(m.auto_budget > 0 && m.auto_budget < m.total);
     train_close(&t);
 }
 
