@@ -172,6 +172,7 @@ LONG_CALL(weir_device_sync)
 %ignore weir_scalar;
 %ignore weir_1d;
 %ignore weir_2d;
+%ignore weir_3d;
 %ignore weir_4d;
 %ignore weir_desc;
 %ignore weir_write;
@@ -206,6 +207,10 @@ LONG_CALL(weir_device_sync)
 %ignore weir_step_run;
 %ignore weir_step_graph;
 %ignore weir_step_free;
+%ignore weir_step_event;
+%ignore weir_step_callback;
+%ignore weir_step_loop_options;
+%ignore weir_step_loop;
 %ignore weir_batch_norm_options_default;
 %ignore weir_adam_options_default;
 %ignore weir_adagrad_options_default;

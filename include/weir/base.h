@@ -142,8 +142,8 @@ typedef struct weir_desc {
     int64_t    dim[WEIR_MAX_DIMS];      /* elements along each axis; the first ndim are read */
 } weir_desc;
 
-/* Descriptors with 0, 1, 2 and 4 axes of a, b and of n, c, h, w elements. Nothing is checked here:
- * functions that take a descriptor check it. */
+/* Descriptors with 0, 1, 2, 3 and 4 axes of a, b, c and of n, c, h, w elements. Nothing is checked
+ * here: functions that take a descriptor check it. */
 static inline weir_desc weir_scalar(weir_dtype t)
 {
     return (weir_desc){t, 0, {0}};
@@ -155,6 +155,10 @@ static inline weir_desc weir_1d(weir_dtype t, int64_t a)
 static inline weir_desc weir_2d(weir_dtype t, int64_t a, int64_t b)
 {
     return (weir_desc){t, 2, {a, b}};
+}
+static inline weir_desc weir_3d(weir_dtype t, int64_t a, int64_t b, int64_t c)
+{
+    return (weir_desc){t, 3, {a, b, c}};
 }
 static inline weir_desc weir_4d(weir_dtype t, int64_t n, int64_t c, int64_t h, int64_t w)
 {

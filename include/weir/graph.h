@@ -351,6 +351,32 @@ WEIR_API weir_step *weir_step_new(weir_device *d, weir_step_fn fn, void *ctx,
                                   const weir_step_options *options);
 WEIR_API weir_status weir_step_run(weir_step *s);
 
+/* What a callback learns of a step. */
+typedef struct weir_step_event {
+    int64_t             step;       /* its number */
+    size_t              kept_count; /* values that the step's function kept (weir_keep), */
+    weir_tensor *const *kept;       /* in that order, borrowed; before: none */
+    bool               *stop;       /* set to true to end the loop after this step */
+} weir_step_event;
+
+/* Called with the ctx of the loop. A status other than WEIR_OK ends the loop with it. */
+typedef weir_status (*weir_step_callback)(void *ctx, const weir_step_event *event);
+
+/* Of a loop; {0} runs steps from number 0 on without callbacks. */
+typedef struct weir_step_loop_options {
+    weir_step_callback before;      /* ahead of each step: writes its inputs; NULL: nothing */
+    weir_step_callback after;       /* behind each step: reads what it kept; NULL: nothing */
+    void              *ctx;         /* of both; borrowed */
+    int64_t            first;       /* number of the first step, 0 or more: of a resumed training */
+} weir_step_loop_options;
+
+/* Runs the step n times, n 0 or more, numbered from options->first on, with the callbacks around
+ * each; a step that `before` stops still runs. *done (may be NULL) gets the number of steps that
+ * ran. options NULL: all defaults. Fails as weir_step_run, with the status of a callback, and with
+ * ERR_INVALID for a negative number. */
+WEIR_API weir_status weir_step_loop(weir_step *s, int64_t n, const weir_step_loop_options *options,
+                                    int64_t *done);
+
 /* Borrowed; NULL with the graph off or before the first run. */
 WEIR_API weir_graph *weir_step_graph(const weir_step *s);
 

@@ -111,6 +111,44 @@ weir_status weir_step_run(weir_step *s)
     return weir_graph_run(s->graph);
 }
 
+/* Calls a callback, if there is one, with what the step keeps (`kept`: it has run). */
+static weir_status call(const weir_step *s, const weir_step_loop_options *o,
+                        weir_step_callback fn, int64_t step, bool kept, bool *stop)
+{
+    weir_step_event e = {.step = step, .stop = stop};
+
+    if (!fn)
+        return WEIR_OK;
+    if (kept) {
+        e.kept_count = s->graph ? s->graph->kept.n : s->kept.n;
+        e.kept = s->graph ? s->graph->kept.at : s->kept.at;
+    }
+    return fn(o->ctx, &e);
+}
+
+weir_status weir_step_loop(weir_step *s, int64_t n, const weir_step_loop_options *options,
+                           int64_t *done)
+{
+    const weir_step_loop_options o = options ? *options : (weir_step_loop_options){0};
+    bool                         stop = false;
+
+    if (done)
+        *done = 0;
+    if (!s)
+        return weir_fail_null("weir_step_loop", "the step");
+    if (n < 0 || o.first < 0 || o.first > INT64_MAX - n)
+        return weir_fail(WEIR_ERR_INVALID, "weir_step_loop: %lld steps from number %lld on",
+                         (long long)n, (long long)o.first);
+    for (int64_t i = 0; i < n && !stop; i++) {
+        WEIR_TRY(call(s, &o, o.before, o.first + i, false, &stop));
+        WEIR_TRY(weir_step_run(s));
+        if (done)
+            *done = i + 1;
+        WEIR_TRY(call(s, &o, o.after, o.first + i, true, &stop));
+    }
+    return WEIR_OK;
+}
+
 weir_graph *weir_step_graph(const weir_step *s)
 {
     return s ? s->graph : NULL;

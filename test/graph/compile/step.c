@@ -132,3 +132,73 @@ CASE(mistakes)
     weir_release(c.x);
     weir_release(c.s);
 }
+
+/* A step that adds 1 to a state; what its callbacks saw. */
+typedef struct looped {
+    weir_tensor *count;
+    int64_t      before, after, last;
+    double       seen;
+    int64_t      stop_at, fail_at;
+} looped;
+
+static weir_status count_up(void *ctx)
+{
+    looped *l = ctx;
+
+    WEIR_TRY(weir_increment(l->count, 1));
+    return weir_keep(weir_affine(l->count, 10, 0)) ? WEIR_OK : weir_error_status();
+}
+
+static weir_status see_before(void *ctx, const weir_step_event *e)
+{
+    looped *l = ctx;
+
+    l->before++;
+    CHECK(e->kept_count == 0 && !*e->stop);
+    return e->step == l->fail_at ? weir_fail(WEIR_ERR_IO, "no data for step 7") : WEIR_OK;
+}
+
+static weir_status see_after(void *ctx, const weir_step_event *e)
+{
+    looped *l = ctx;
+
+    l->after++;
+    l->last = e->step;
+    *e->stop = e->step == l->stop_at;
+    if (!CHECK(e->kept_count == 1))
+        return WEIR_ERR_STATE;
+    return weir_read(e->kept[0], &l->seen, sizeof l->seen);
+}
+
+CASE(loops_tell_numbers_and_kept_values)
+{
+    for (int graph = 0; graph < 2; graph++) {
+        weir_device *const d = weir_device_open(check_device(), NULL);
+        looped             l = {.count = weir_state(d, weir_scalar(WEIR_F64), "count"),
+                                .stop_at = -1, .fail_at = -1};
+        weir_step *const   s = weir_step_new(d, count_up, &l, &(weir_step_options){.graph = graph});
+        weir_step_loop_options o = {see_before, see_after, &l, 100};
+        int64_t            done = -1;
+
+        CHECK_OK(weir_write_fill(l.count, 0));
+        CHECK_OK(weir_step_loop(s, 5, &o, &done));
+        CHECK(done == 5 && l.before == 5 && l.after == 5 && l.last == 104 && l.seen == 50);
+        o.first = 0;
+        l.stop_at = 2;
+        CHECK_OK(weir_step_loop(s, 5, &o, &done));
+        CHECK(done == 3 && l.last == 2 && l.seen == 80);
+        l.stop_at = -1;
+        l.fail_at = 7;
+        CHECK_STATUS(weir_step_loop(s, 100, &o, &done), WEIR_ERR_IO);
+        CHECK_TEXT(weir_error(), "no data for step 7");
+        CHECK(done == 7 && l.last == 6 && l.seen == 150);
+        CHECK_OK(weir_step_loop(s, 2, NULL, NULL));
+        CHECK_OK(weir_step_loop(s, 0, NULL, &done));
+        CHECK(done == 0);
+        CHECK_STATUS(weir_step_loop(s, -1, NULL, NULL), WEIR_ERR_INVALID);
+        CHECK_TEXT(weir_error(), "-1 steps");
+        weir_step_free(s);
+        weir_release(l.count);
+        weir_device_close(d);
+    }
+}
