@@ -62,7 +62,7 @@ weir_sources(planner src/graph/memory/search anneal articulation best candidates
 weir_sources(planner src/graph/memory/verify check simulate)
 
 weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit gap_tree
-    instance placement placement_check placer tstack)
+    instance placement placement_check placer progress tstack)
 
 weir_sources(ops src/graph/ops activation attention basic callback compare conv define einsum
     elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table pack

@@ -21,6 +21,8 @@ static PyThread_type_lock weir_py_lock;         /* held while a graph runs or Py
 static unsigned long      weir_py_runner;       /* the thread that runs it */
 static int                weir_py_running;      /* depth: a callback may run a graph of another device */
 static PyThreadState     *weir_py_state;
+static double             weir_py_told;         /* when the hook was called last, in seconds of
+                                                 * planning; -1: not in this call of the core */
 static pid_t              weir_py_process;      /* where it runs: not in a forked child */
 
 typedef struct weir_py_late {
@@ -91,6 +93,7 @@ static bool weir_py_hold(void)
 {
     if (weir_py_running++ > 0)
         return false;
+    weir_py_told = -1;
     if (!weir_py_lock)
         weir_py_lock = PyThread_allocate_lock();
     if (weir_py_lock)

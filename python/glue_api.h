@@ -211,6 +211,32 @@ static PyObject *weir_py_call_new(const char *name, PyObject *forward, PyObject 
     return owner;
 }
 
+/* ---- progress of planning, and Ctrl-C meanwhile ---- */
+
+static PyObject *weir_py_progress_hook;     /* a function, or NULL */
+
+/* At the first poll of a planning and then at most every 20 ms: runs the handlers of signals that came, if this is the main thread, and
+ * calls the hook with what is known. Returns false with an exception set, or if the hook returns
+ * False. The exception stays with the thread, which the run carries (weir_py_invoke). */
+static bool weir_py_progress(void *context, const weir_progress *p)
+{
+    (void)context;
+    if (weir_py_told >= 0 && p->seconds - weir_py_told < 0.02)
+        return true;
+    weir_py_told = p->seconds;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    bool                   on = PyErr_CheckSignals() == 0;
+    if (on && weir_py_progress_hook) {
+        PyObject *const answer = PyObject_CallFunction(
+            weir_py_progress_hook, "sddKnd", p->phase, p->fraction, p->seconds,
+            (unsigned long long)p->plans, (Py_ssize_t)p->best_bytes, p->best_extra_ms);
+        on = answer && answer != Py_False;
+        Py_XDECREF(answer);
+    }
+    PyGILState_Release(state);
+    return on;
+}
+
 /* ---- a checkpoint whose function is Python's ---- */
 
 enum { WEIR_PY_RESULTS = 4 };
@@ -278,6 +304,28 @@ PyObject *set_errors(PyObject *classes)
     Py_INCREF(classes);
     Py_XDECREF(weir_py_errors);
     weir_py_errors = classes;
+    Py_RETURN_NONE;
+}
+
+/* Planning on the device runs signal handlers and calls the hook. */
+PyObject *watch_planning(weir_device *d)
+{
+    const weir_status s = weir_device_set_progress(d, weir_py_progress, NULL);
+    if (s != WEIR_OK) {
+        weir_py_raise(s);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* The hook of all devices: f(phase, fraction, seconds, plans, best bytes, best extra ms); None: no
+ * hook. */
+PyObject *set_planning_hook(PyObject *f)
+{
+    PyObject *const old = weir_py_progress_hook;
+    weir_py_progress_hook = f == Py_None ? NULL : f;
+    Py_XINCREF(weir_py_progress_hook);
+    Py_XDECREF(old);
     Py_RETURN_NONE;
 }
 

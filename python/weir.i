@@ -188,6 +188,9 @@ LONG_CALL(weir_device_sync)
 %ignore weir_pair;
 %ignore weir_backward;
 %ignore weir_backward_from;
+%ignore weir_progress;
+%ignore weir_progress_fn;
+%ignore weir_device_set_progress;
 %ignore weir_sgd_options::step;      /* its tensor would have to outlive the options */
 %ignore weir_gradients;
 %ignore weir_gradients_from;

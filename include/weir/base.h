@@ -47,7 +47,8 @@ extern "C" {
     X(ERR_NOKERNEL, "no kernel for this operation on this device")                                 \
     X(ERR_IO, "a file is missing, unreadable or malformed")                                        \
     X(ERR_BUDGET, "the step does not fit the byte budget")                                         \
-    X(ERR_INDEX, "an index is out of range")
+    X(ERR_INDEX, "an index is out of range")                                                       \
+    X(ERR_CANCELLED, "stopped by the caller")
 
 /* 0 itself, where a function or a field of options says that 0 means a default: weir_layer_norm(x,
  * scale, bias, WEIR_ZERO). Options made by their ..._default function take 0 as it is. */
@@ -67,6 +68,24 @@ typedef enum weir_status {
         if (weir_try_status != WEIR_OK)                                                            \
             return weir_try_status;                                                                \
     } while (0)
+
+/* How far planning has come. */
+typedef struct weir_progress {
+    const char *phase;         /* the part at work, static: "passes", "kernels", "search",
+                                * "placement" */
+    double      fraction;      /* of the part that is done, from 0 to 1; -1: unknown */
+    double      seconds;       /* since planning began */
+    uint64_t    plans;         /* schedules tried so far */
+    size_t      best_bytes;    /* live bytes of the best plan that the search at work has found; 0:
+                                * none yet */
+    double      best_extra_ms; /* that this plan adds to a step */
+} weir_progress;
+
+/* Called again and again while a plan is made, on the thread that plans and up to some 100,000
+ * times a second: return at once. Returns true to go on. After false planning stops within
+ * milliseconds and fails with ERR_CANCELLED; no plan is returned. The plan never depends on these
+ * calls. The function must not use the device that is planning. *p is valid during the call. */
+typedef bool (*weir_progress_fn)(void *context, const weir_progress *p);
 
 /* How planning used the folder of plans (option `cache`). */
 typedef enum weir_cache_use {

@@ -149,6 +149,12 @@ WEIR_API weir_status weir_device_reset_graph(weir_device *d);
  * not fit: the call did not run, and nothing is lost. */
 WEIR_API weir_status weir_device_set_budget(weir_device *d, const char *budget);
 
+/* Has `progress` called with `context` while graphs of the device are planned (weir_graph_end,
+ * weir_device_exec, the first weir_step_run); NULL: not any longer. Planning from measurements
+ * during a run (profile_steps) is not reported. */
+WEIR_API weir_status weir_device_set_progress(weir_device *d, weir_progress_fn progress,
+                                              void *context);
+
 /* Which result is evicted first with the graph off: "dtr" (or NULL, the default): fewest seconds to
  * recompute it and its evicted neighbours, per byte and per second since its last use; "dtr:eq":
  * the same with neighbours in equivalence classes, which is cheaper; "dtr:local": without

@@ -7,7 +7,8 @@
  * jansson; without it weir_stepfile_read fails with a sentence that says so.
  *
  * Errors. ERR_IO for a file or text that cannot be read, with place and reason; ERR_INVALID for an
- * option that makes no sense; ERR_BUDGET if nothing fits; ERR_NOMEM. Functions that return a
+ * option that makes no sense; ERR_BUDGET if nothing fits; ERR_CANCELLED if the option `progress`
+ * says so; ERR_NOMEM. Functions that return a
  * pointer return NULL then.
  *
  * Ownership. Step files, sweeps and texts are yours; functions that take one only read it, so
@@ -39,6 +40,8 @@ typedef struct weir_stepfile_options {
     double      link_out, link_in;  /* GB/s to the host and back; 0: no offloading */
     double      memory;         /* GB/s of compression and decompression; 0: 600 */
     const char *cache;          /* as in weir_plan_options; NULL: $WEIR_PLAN_CACHE */
+    weir_progress_fn progress;  /* called while planning; NULL: none */
+    void            *progress_context;  /* passed on to it */
     char      **explain;        /* NULL, or receives a table: the decision for each tensor, its
                                  * reason and its cost */
     char      **picture;        /* NULL, or receives an SVG: live bytes over time, and the three

@@ -18,9 +18,9 @@ from . import _capi as capi
 from . import errors
 from . import tensor
 from . import typing
-from .errors import (BudgetError, DeviceError, DtypeError, Error, FileError,  # noqa: F401
-                     GraphWarning, InvalidError, NoKernelError, OutOfMemoryError, OutOfRangeError,
-                     ShapeError, StateError)
+from .errors import (BudgetError, CancelledError, DeviceError, DtypeError, Error,  # noqa: F401
+                     FileError, GraphWarning, InvalidError, NoKernelError, OutOfMemoryError,
+                     OutOfRangeError, ShapeError, StateError)
 
 if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import autograd as autograd
@@ -46,6 +46,8 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
         safetensors_metadata as safetensors_metadata, save_npz as save_npz,
         save_safetensors as save_safetensors)
     from .graph import Graph as Graph
+    from .planning_progress import (PlanningProgress as PlanningProgress,
+        set_planning_progress as set_planning_progress)
     from .settings import (autocast as autocast, cpu as cpu, no_grad as no_grad,
         progress as progress, set_seed as set_seed, show_config as show_config)
     from .torch_names import (load_torch_state_dict as load_torch_state_dict,
@@ -67,6 +69,7 @@ _NAMES = {
     "files": ("load_npz", "load_safetensors", "safetensors_metadata", "save_npz",
               "save_safetensors"),
     "graph": ("Graph",),
+    "planning_progress": ("PlanningProgress", "set_planning_progress"),
     "torch_names": ("load_torch_state_dict", "to_torch_state_dict"),
     "settings": ("autocast", "cpu", "no_grad", "progress", "set_seed", "show_config"),
 }

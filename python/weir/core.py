@@ -23,6 +23,7 @@ import numpy as np
 
 from . import _capi as capi
 from . import errors
+from . import planning_progress
 from .dtypes import (  # noqa: F401
     core_dtype as core_dtype, dtype_name as dtype_name, dtype_number as dtype_number,
     is_float as is_float, kBFloat16 as kBFloat16, kBool as kBool, kChar as kChar,
@@ -69,6 +70,7 @@ class Device:
         self._exec_held: list[object] = []      # the same for the device's own graph
         self._ran = False           # has the device's own graph run?
         capi.weir_no_grad_begin(self.handle)
+        capi.watch_planning(self.handle)
 
     def __repr__(self) -> str:
         return f"<weir.Device {self.name} {self._id}>"
@@ -179,7 +181,8 @@ class Device:
         if on and self._model_graph is None:
             capi.weir_device_set_buffering(self.handle, False)
         self._ran = True
-        capi.weir_device_exec(self.handle)
+        with planning_progress.shown():
+            capi.weir_device_exec(self.handle)
 
     def ExecBuffOps(self) -> None:
         """RunGraph under its name of early 2020."""
@@ -240,9 +243,8 @@ class Device:
         self._recordings += 1
         self._graph = self._recordings
 
-    def end_graph(
-            self,
-            plan: capi.weir_plan_options | None = None) -> tuple[capi.weir_graph, list[object]]:
+    def end_graph(self, plan: capi.weir_plan_options | None = None
+                  ) -> tuple[capi.weir_graph, list[object]]:
         """(graph, what must be held as long as it): plan is a capi.weir_plan_options or None."""
         if self._model_graph is None:
             raise errors.StateError("end_graph: no graph is being recorded")
@@ -253,7 +255,8 @@ class Device:
                 "EnableGraph(True), so what came after it is not part of the step")
         graph, held = self._model_graph, self._held
         self._leave()
-        capi.weir_graph_end(graph, plan)
+        with planning_progress.shown():
+            capi.weir_graph_end(graph, plan)
         return graph, held
 
     def _leave(self) -> None:
@@ -405,8 +408,7 @@ class Value:
                  "_shared", "_lent", "_shown", "__weakref__")
 
     def __init__(self, device: Device, dtype: int, shape: Shape) -> None:
-        # The handle of a graph of a model that it shares; see lend.
-        self._lent: Handle | None = None
+        self._lent: weakref.ref[object] | None = None       # see lend
         self._shown = False         # do others know the address of its elements?
         self._shared = False        # others may share the elements: copied before a change
         self._version = 0           # increases when elements change: views are derived again
@@ -457,14 +459,15 @@ class Value:
 
     # -- memory shared with the graph of a model, which writes it at the next run --
 
-    def lend(self, handle: Handle) -> None:
-        """Remembers that handle, the elements of this value, is memory of a model's graph."""
-        self._lent = handle
+    def lend(self, owner: object) -> None:
+        """The elements lie in owner.handle, memory of a model's graph, while the owner lives."""
+        self._lent = weakref.ref(owner)
 
     @property
     def lent(self) -> bool:
         """True while its elements lie in memory that a model's graph writes."""
-        return self._lent is not None and self._handle is self._lent
+        owner = self._lent and self._lent()
+        return owner is not None and self._handle is getattr(owner, "handle")
 
     @property
     def shown(self) -> bool:
@@ -472,8 +475,7 @@ class Value:
         return self._shown
 
     def show(self) -> None:
-        """Notes that the address of the elements becomes known outside, where it must stay good:
-        what is lent moves to memory of its own."""
+        """The address of the elements becomes known outside: what is lent moves out."""
         self._shown = True
         self.move_out()
 

@@ -50,6 +50,10 @@ class OutOfRangeError(Error, IndexError):
     """An index or a class number is out of range."""
 
 
+class CancelledError(Error, RuntimeError):
+    """A callback, or Ctrl-C, stopped what was at work: nothing of it is kept."""
+
+
 class GraphWarning(UserWarning):
     """Python code of a step that is recorded does what a recorded step cannot repeat."""
 
@@ -66,6 +70,7 @@ BY_STATUS = {
     capi.WEIR_ERR_NOKERNEL: NoKernelError,
     capi.WEIR_ERR_IO: FileError,
     capi.WEIR_ERR_INDEX: OutOfRangeError,
+    capi.WEIR_ERR_CANCELLED: CancelledError,
 }
 
 capi.set_errors([BY_STATUS.get(status, Error) for status in range(max(BY_STATUS) + 1)])

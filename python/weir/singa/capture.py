@@ -124,7 +124,7 @@ class Input:
         if not self._may_share(value):
             value = _twin(value)
         self.handle = value.handle
-        value.lend(self.handle)
+        value.lend(self)
         self.shape, self.dtype = value.shape, value.dtype
         self.lender = weakref.ref(value)    # whose memory it was
         self._version = value.version
@@ -201,7 +201,7 @@ class Result:
     def new(self) -> Tensor:
         """The Tensor for the call at hand."""
         value = core.Value.of(self.handle, self.tensor.device)
-        value.lend(self.handle)
+        value.lend(self)
         self.last = weakref.ref(value)
         return _like(self.tensor, value)
 
@@ -279,13 +279,23 @@ class Recording:
         recorded call returned, as new Tensors."""
         for result in self.results.values():
             result.before_run()
-        capi.weir_graph_run(self.graph)
+        self._run()
         self.runs += 1
         for t, i in zip(tensors, self.inputs):
             if i.changes and t.data.value._handle is not i.handle:
                 t.data.value.put(i.handle)
         made: dict[int, Tensor] = {}
         return _mapped(self.template, lambda t: self._renewed(t, tensors, made))
+
+    def _run(self) -> None:
+        """Ctrl-C waits until the step is done, except in an operator of a script."""
+        try:
+            capi.weir_graph_run(self.graph)
+        except KeyboardInterrupt as error:
+            if self.held:
+                error.add_note("If an operator of the script was at work, the step ended there: "
+                               "updates that were done before stay done, the others are missing.")
+            raise
 
     def _renewed(self, t: Tensor, tensors: Sequence[Tensor], made: dict[int, Tensor]) -> Tensor:
         number = id(t)

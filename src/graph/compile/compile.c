@@ -10,6 +10,7 @@
 #include "graph/passes/passes.h"
 #include "graph/placement/placement.h"
 #include "graph/plan/plan.h"
+#include "graph/placement/progress.h"
 
 static const char *const pass_name[WEIR_PASS_COUNT] = {
 #define X(ID, id, text) #id,
@@ -70,6 +71,8 @@ static weir_status run_passes(weir_graph *g, uint32_t passes)
 {
     weir_graph_compact(g);
 #define X(ID, id, text)                                                                            \
+    if (!weir_progress_poll())                                                                     \
+        return WEIR_ERR_CANCELLED;                                                                 \
     if (passes >> WEIR_PASS_##ID & 1)                                                              \
         WEIR_TRY(weir_pass_##id(g));
     WEIR_GRAPH_PASSES(X)
@@ -77,7 +80,18 @@ static weir_status run_passes(weir_graph *g, uint32_t passes)
     return weir_graph_check(g);
 }
 
-weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+weir_status weir_device_set_progress(weir_device *d, weir_progress_fn progress, void *context)
+{
+    WEIR_TRY(weir_device_check(d, "weir_device_set_progress"));
+    weir_session *const s = weir_session_of(d);
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    s->progress = progress;
+    s->progress_context = context;
+    return WEIR_OK;
+}
+
+static weir_status make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     g->placement = weir_place_named(options ? options->placement : NULL);
     if (!g->placement)
@@ -85,6 +99,7 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
     if (options)
         WEIR_TRY(weir_budget_check(options));
     WEIR_TRY(run_passes(g, passes));
+    weir_progress_phase("placement");
     WEIR_TRY(weir_plan_build(g, passes));
     weir_plan_options within = options ? *options : (weir_plan_options){0};
     if (!within.budget && g->session->budget[0])
@@ -93,4 +108,12 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
         WEIR_TRY(weir_budget_apply(g, passes, &within));
     WEIR_TRY(weir_region_apply(g, passes));
     return weir_plan_settle(g);
+}
+
+weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    weir_progress_watch w;
+
+    weir_progress_begin(&w, g->session->progress, g->session->progress_context);
+    return weir_progress_end(&w, "weir_graph_end", make(g, passes, options));
 }

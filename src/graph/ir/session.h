@@ -54,6 +54,8 @@ typedef struct weir_session {
     uint32_t          nfreed;
     WEIR_VEC(weir_pair) pairs;           /* result of the last weir_backward; handles borrowed */
     int                 verbosity, skip; /* of the profile: detail, and first runs not timed */
+    weir_progress_fn    progress;        /* of planning; NULL: none */
+    void               *progress_context;
     char                budget[32];      /* default budget of graphs; "": none */
     int                 rule;            /* weir_dtr_rule: what to evict with the graph off */
     weir_evict         *evict;           /* owned; NULL until a budget for the graph off is set */

@@ -19,6 +19,7 @@
 #include "core/splitmix.h"
 #include "core/status.h"
 #include "graph/placement/exact.h"
+#include "graph/placement/progress.h"
 
 enum {
     RISES = 8,                  /* of floors, for one state before it is extended */
@@ -271,6 +272,7 @@ static weir_exact_result run(weir_beam *b)
     b->n = 1;
     for (uint32_t placed = 0; placed < b->items; placed++) {
         b->children = 0;
+        x->short_of_memory = x->short_of_memory || !weir_progress_poll();
         for (uint32_t k = 0; k < b->n && !x->short_of_memory; k++)
             expand(b, k);
         keep_best(b);

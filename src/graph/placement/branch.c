@@ -7,6 +7,7 @@
 
 #include "graph/placement/exact.h"
 #include "core/splitmix.h"
+#include "graph/placement/progress.h"
 
 static uint64_t hash_of(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
@@ -101,6 +102,8 @@ static weir_exact_result branch(weir_exact_state *x, uint32_t lo, uint32_t hi)
     return r;
 }
 
+enum { POLLED = 256 };      /* nodes between two polls */
+
 /* Searches a run of sections that cannot be divided. */
 static weir_exact_result search(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
@@ -119,6 +122,8 @@ static weir_exact_result search(weir_exact_state *x, uint32_t lo, uint32_t hi)
                 *slot = hash;
         }
     }
+    if (x->nodes % POLLED == 0 && !weir_progress_poll())
+        x->short_of_memory = true;
     if (x->short_of_memory)
         r = WEIR_EXACT_GAVE_UP;
     if (r == WEIR_EXACT_DEAD_END)

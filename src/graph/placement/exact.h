@@ -69,7 +69,7 @@ typedef struct weir_exact_state {
     WEIR_VEC(uint32_t)  placed; /* spans in the order of placing */
     WEIR_VEC(uint32_t)  cases;  /* cases of all nodes on the current path */
     uint64_t            nodes, limit;
-    bool                short_of_memory;
+    bool                short_of_memory;    /* or told to stop by weir_progress_poll */
 } weir_exact_state;
 
 /* ---- exact_state.c ---- */

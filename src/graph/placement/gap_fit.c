@@ -17,6 +17,7 @@
 
 #include "core/status.h"
 #include "graph/placement/gap_tree.h"
+#include "graph/placement/progress.h"
 
 /* For up to this many items a scan is faster than the tree. */
 enum { SCANNED = 1000 };
@@ -166,7 +167,7 @@ static bool repair(weir_order *o, bool tight, const char *name)
         const weir_key top = o->key[o->top];
         memmove(&o->key[1], &o->key[0], o->top * sizeof top);
         o->key[0] = top;
-        if (!try_order(o, tight, name))
+        if (!weir_progress_poll() || !try_order(o, tight, name))
             return false;
     }
     return true;

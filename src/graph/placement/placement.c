@@ -11,6 +11,7 @@
 #include "graph/placement/gap_fit.h"
 #include "graph/placement/placer.h"
 #include "weir/plan.h"
+#include "graph/placement/progress.h"
 
 /* Limits on the work of the exact search: nodes times sections of items. */
 #define QUICK_WORK 100000000u
@@ -105,6 +106,8 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
 
     if (!weir_place_named(h->strategy))
         return WEIR_ERR_INVALID;
+    if (!weir_progress_poll())
+        return WEIR_ERR_CANCELLED;
     p.work = h->thorough ? THOROUGH_WORK : QUICK_WORK;
     WEIR_TRY(weir_place_bound(items, n, steps, &p.bound));
     p.target = h->capacity > p.bound ? h->capacity : p.bound;

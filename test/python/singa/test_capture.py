@@ -326,3 +326,22 @@ def test_no_warning_with_the_graph_off_or_for_what_the_package_changes():
         net, tx, tt = ready(False, make=Careless)
         net(tx, tt)
     autograd.training = False
+
+
+def test_a_failed_recording_leaves_the_inputs_to_the_next():
+    class Fails(MLP):
+        broken = True
+
+        def train_one_batch(self, x, t):
+            results = super().train_one_batch(x, t)
+            if self.broken:
+                raise KeyError("once")
+            return results
+
+    net, tx, tt = ready(True, make=Fails)
+    with pytest.raises(KeyError):
+        net(tx, tt)
+    net.broken = False
+    handle = tx.data.value.handle
+    net(tx, tt)
+    assert net._captures["train_one_batch"].recordings[0].inputs[0].handle is handle

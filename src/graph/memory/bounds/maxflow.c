@@ -3,8 +3,10 @@
  * sink is unreachable. Capacities are integers, so flow and cut are exactly equal. There is no
  * recursion, since paths are as long as the network is deep. */
 #include "graph/memory/bounds/maxflow.h"
+#include "graph/placement/progress.h"
 
 #include <string.h>
+
 
 #define NONE UINT32_MAX
 
@@ -113,7 +115,10 @@ bool weir_flow_run(weir_flow *f, int64_t *value)
         return false;
     f->level = f->scratch.at;
     *value = 0;
-    while (find_levels(f, f->scratch.at + n))
+    while (find_levels(f, f->scratch.at + n)) {
+        if (!weir_progress_poll())
+            return false;
         block(f, f->scratch.at + 2 * (size_t)n, f->scratch.at + 3 * (size_t)n, value);
+    }
     return true;
 }

@@ -9,6 +9,7 @@
 #include "device/kernel.h"
 #include "graph/plan/plan.h"
 #include "graph/memory/budget/from_graph.h"
+#include "graph/placement/progress.h"
 
 /* AT_ONCE: launches between two clock readings on a device that queues them. */
 enum { RUNS = 3, AT_ONCE = 8 };
@@ -103,6 +104,9 @@ static weir_status time_all(const weir_graph *g, size_t limit, double *seconds,
     weir_status status = g->dev->ops->fill(g->dev, scratch, 0, most + 1);
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++) {
         const weir_node *n = &g->nodes.at[i];
+        weir_progress_share(i, g->nodes.n);
+        if (!weir_progress_poll())
+            status = WEIR_ERR_CANCELLED;
         seconds[i] = known(of, seconds, i);
         if (seconds[i] >= 0 || n->def->flags & WEIR_CALLER ||
             need_of(g, n, of[i]->work, at) > most)
@@ -119,6 +123,7 @@ weir_status weir_graph_time(const weir_graph *g, size_t limit, double **seconds)
     const weir_kernel **of = weir_mem_alloc((g->nodes.n + 1u) * sizeof *of);
 
     *seconds = weir_mem_alloc((g->nodes.n + 1u) * sizeof **seconds);
+    weir_progress_phase("kernels");
     const weir_status status = of && *seconds ? time_all(g, limit, *seconds, of) : WEIR_ERR_NOMEM;
     weir_mem_free(of);
     if (status != WEIR_OK) {

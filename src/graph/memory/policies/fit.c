@@ -4,6 +4,7 @@
 
 #include "core/status.h"
 #include "graph/memory/policies/compress.h"
+#include "graph/placement/progress.h"
 
 weir_status weir_fit_run(weir_fit *f)
 {
@@ -18,6 +19,7 @@ weir_status weir_fit_run(weir_fit *f)
                                .variant = f->variant,
                                .moves = f->moves,
                                .decisions = f->decisions};
+        weir_progress_phase("search");
         weir_status     status = weir_compress_plan(f->policy, &job);
         f->decisions = job.decisions;
         f->made_by = job.quick;
@@ -27,6 +29,7 @@ weir_status weir_fit_run(weir_fit *f)
         f->s = job.s;
         if (status == WEIR_OK && !f->s.valid)
             return WEIR_OK;
+        weir_progress_phase("placement");
         if (status == WEIR_OK)
             status = f->place(f->ctx, &f->s, f->limit, &f->height);
         WEIR_TRY(status);

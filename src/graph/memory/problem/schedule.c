@@ -9,9 +9,11 @@
  * In lockstep no event moves, and every run waits for the copies that were issued before the run
  * preceding it (vDNN: Rhu and others, MICRO 2016). */
 #include "graph/memory/problem/schedule.h"
+#include "graph/placement/progress.h"
 
 #include <math.h>
 #include <string.h>
+
 
 const uint8_t weir_event_reads[] = {[WEIR_EVENT_OFFLOAD] = WEIR_FORM_PLAIN,
                                     [WEIR_EVENT_PREFETCH] = WEIR_FORM_HOST,
@@ -592,5 +594,6 @@ bool weir_schedule_end(weir_schedule *s, size_t limit)
     if ((s->copies || s->n_compressions) && (!run_streams(s, limit) || !sum_live(s)))
         return false;
     find_peak(s);
-    return true;
+    weir_progress_tried();
+    return weir_progress_poll();
 }

@@ -114,7 +114,8 @@ static inline void weir_schedule_drop(weir_schedule *s, uint32_t tensor)
 /* Ends a schedule for `limit` bytes of tensors and workspace: makes outputs in place where that is
  * allowed, issues prefetches early where memory allows, and keeps the bytes of an offloaded tensor
  * until its copy is complete; compute waits for that copy if the limit leaves no other room. Then
- * computes live bytes, peak and time. An invalid schedule gets peak SIZE_MAX. */
+ * computes live bytes, peak and time. An invalid schedule gets peak SIZE_MAX. Returns false if
+ * memory runs out or weir_progress_poll says stop. */
 bool weir_schedule_end(weir_schedule *s, size_t limit);
 
 /* Returns the *nin live ranges that event e reads, followed by the *nout that it makes. The array

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "graph/memory/search/candidates.h"
+#include "graph/placement/progress.h"
 
 static bool set(weir_search_state *a, uint32_t interval, uint8_t to)
 {
@@ -183,6 +184,7 @@ bool weir_search_anneal(weir_search_state *a, uint64_t moves)
     double         now = 0;
 
     for (uint64_t m = 0; m < moves && !weir_search_at_floor(s, a->best.peak); m++) {
+        weir_progress_share(m, moves);
         if ((m % a->every == 0 || m % round == 0) && !weir_search_flush(a))
             return false;
         if (m % round == 0) {           /* each round begins with the best plan, a little colder */

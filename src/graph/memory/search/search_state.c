@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/placement/progress.h"
 
 /* Weight of bytes above the limit (relative to the budget) against extra time (relative to the
  * step's). */
@@ -83,6 +84,7 @@ bool weir_search_note(weir_search_state *a)
     if (!w->valid || !better(a->s, w->peak, w->extra, &a->best) || !has_addresses(a))
         return a->status == WEIR_OK;
     remember(a, &a->best);
+    weir_progress_best(w->peak, w->extra);
     return true;
 }
 

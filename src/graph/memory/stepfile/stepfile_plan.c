@@ -17,6 +17,7 @@
 #include "graph/memory/policies/table.h"
 #include "graph/memory/search/search.h"
 #include "graph/memory/verify/simulate.h"
+#include "graph/placement/progress.h"
 
 #define MOST_ALIGN ((size_t)1 << 30)    /* keeps sums of aligned bytes from overflowing */
 
@@ -295,6 +296,21 @@ static weir_status plan_ordered(const weir_stepfile *o, const weir_stepfile_opti
     return status;
 }
 
+/* Reports progress meanwhile. A plan that a late poll stopped is dropped. */
+static weir_status plan_watched(const weir_stepfile *o, const weir_stepfile_options *how,
+                                weir_frontier *frontier, weir_stepfile_plan_stats *stats,
+                                char **text)
+{
+    weir_progress_watch w;
+
+    weir_progress_begin(&w, how->progress, how->progress_context);
+    const weir_status status = weir_progress_end(&w, "weir_stepfile_plan",
+                                                 plan_ordered(o, how, frontier, stats, text));
+    if (status != WEIR_OK)
+        forget(text);
+    return status;
+}
+
 weir_status weir_stepfile_rates(const weir_stepfile_options *how, weir_mem_problem *p)
 {
     const double rate[] = {how->link_out, how->link_in, how->memory};
@@ -348,7 +364,7 @@ char *weir_stepfile_plan_frontier(const weir_stepfile *o, const weir_stepfile_op
     weir_stepfile_options by = *how;
     by.placement = how->placement && strcmp(how->placement, "auto") == 0 ? NULL : how->placement;
     if (check_options(how) == WEIR_OK)
-        (void)plan_ordered(o, &by, frontier, stats, &text);
+        (void)plan_watched(o, &by, frontier, stats, &text);
     if (!text) {
         forget(how->explain);
         forget(how->picture);

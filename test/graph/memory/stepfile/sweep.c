@@ -272,4 +272,43 @@ CASE(curve_failing_memory)
     CHECK(n > 10 && !failed);
     weir_stepfile_free(o);
 }
+
+typedef struct stop {
+    uint64_t calls, at;         /* at 0: never */
+} stop;
+
+static bool count_calls(void *context, const weir_progress *p)
+{
+    stop *const s = context;
+
+    CHECK(p->seconds >= 0 && p->phase[0]);
+    return ++s->calls != s->at;
+}
+
+CASE(a_plan_and_a_sweep_stop_when_told)
+{
+    stop                        met = {0}, at = {0};
+    weir_stepfile *const        o = chain();
+    const weir_stepfile_options how = {.budget = "80%"},
+                                told = {.budget = "80%", .progress = count_calls,
+                                        .progress_context = &met},
+                                swept = {.policy = "recycle, mincut", .progress = count_calls,
+                                         .progress_context = &at};
+    char *const wanted = weir_stepfile_plan(o, &how, NULL);
+    char *const text = weir_stepfile_plan(o, &told, NULL);
+
+    CHECK(wanted && text && strcmp(wanted, text) == 0 && met.calls > 10);
+    for (uint64_t k = 1; k <= met.calls; k += 1 + k / 2) {
+        stop                        s = {.at = k};
+        const weir_stepfile_options stopped = {.budget = "80%", .progress = count_calls,
+                                               .progress_context = &s};
+        CHECK(!weir_stepfile_plan(o, &stopped, NULL) && s.calls == k);
+        CHECK_STATUS(weir_error_status(), WEIR_ERR_CANCELLED);
+    }
+    at.at = 3;
+    CHECK(!weir_stepfile_sweep(o, &swept) && weir_error_status() == WEIR_ERR_CANCELLED);
+    weir_text_free(wanted);
+    weir_text_free(text);
+    weir_stepfile_free(o);
+}
 #endif
