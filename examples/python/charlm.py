@@ -1,12 +1,15 @@
 """charlm - a language model of characters: a small GPT or an LSTM learns a text, then writes."""
 import os
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
 import common
 import weir
 from weir import autograd, layer, model, opt, tensor
+from weir.typing import Array
+from weir.tensor import Tensor
 
 LICENCE = "/usr/share/common-licenses/GPL-3"
 
@@ -14,24 +17,24 @@ LICENCE = "/usr/share/common-licenses/GPL-3"
 class Position(layer.Layer):
     """x (n, t, width) + a learned table (t, width)."""
 
-    def initialize(self, x):
+    def initialize(self, x: Tensor) -> None:
         self.W = tensor.Tensor(x.shape[1:], x.device, requires_grad=True, stores_grad=True)
         self.W.gaussian(0.0, 0.02)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return autograd.add(x, self.W)
 
 
 class Block(layer.Layer):
     """Layer norm before attention and before two linear layers (Radford et al., 2019)."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.norm1, self.norm2 = layer.LayerNorm(), layer.LayerNorm()
         self.attention = layer.MultiHeadAttention(heads, causal=True)
         self.up, self.down = layer.Linear(4 * width), layer.Linear(width)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = autograd.add(x, self.attention(self.norm1(x)))
         return autograd.add(x, self.down(autograd.relu(self.up(self.norm2(x)))))
 
@@ -39,14 +42,14 @@ class Block(layer.Layer):
 class GPT(layer.Layer):
     """Embedded tokens (n, t, width) -> (n, t, width)."""
 
-    def __init__(self, width, layers, heads=4):
+    def __init__(self, width: int, layers: int, heads: int = 4) -> None:
         super().__init__()
         self.position = Position()
         self.blocks = [Block(width, heads) for _ in range(layers)]
         self.register_layers(*self.blocks)
         self.norm = layer.LayerNorm()
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = self.position(x)
         for block in self.blocks:
             x = block(x)
@@ -56,18 +59,18 @@ class GPT(layer.Layer):
 class CharLM(model.Model):
     """Tokens (n, t) -> logits (n t, vocab) of the tokens that follow."""
 
-    def __init__(self, kind, vocab, width, layers):
+    def __init__(self, kind: str, vocab: int, width: int, layers: int) -> None:
         super().__init__()
         self.vocab, self.width = vocab, width
         self.token = layer.Embedding(vocab, width)
         self.body = GPT(width, layers) if kind == "gpt" else layer.CudnnRNN(width)
         self.out = layer.Linear(vocab)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         y = self.body(self.token(x))
         return self.out(autograd.reshape(y, (-1, self.width)))
 
-    def train_one_batch(self, x, y):
+    def train_one_batch(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         logits = self.forward(x)
         loss = autograd.softmax_cross_entropy(logits, y)
         self.optimizer(loss)
@@ -77,12 +80,12 @@ class CharLM(model.Model):
 class Text:
     """A file as tokens, numbered in the order of its bytes."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         if path is None:
             path = LICENCE if os.path.exists(LICENCE) else __file__
         self.bytes, self.tokens = np.unique(np.fromfile(path, np.uint8), return_inverse=True)
 
-    def batch(self, step, n, length):
+    def batch(self, step: int, n: int, length: int) -> Sequence[Array]:
         """(tokens (n, length), the next ones (n length)) from places that the step decides."""
         if len(self.tokens) <= length:
             sys.exit("the text is too short")
@@ -91,7 +94,7 @@ class Text:
         return rows[:, :-1].copy(), rows[:, 1:].reshape(-1)
 
 
-def write(net, text, case, length, count):
+def write(net: CharLM, text: Text, case: common.Case, length: int, count: int) -> None:
     """Draws characters one by one, as likely as softmax(logits / 0.8) says."""
     rng = np.random.default_rng(case.args.seed)
     tokens = list(text.tokens[:length])
@@ -113,7 +116,7 @@ def write(net, text, case, length, count):
     print(bytes(text.bytes[tokens[length:]]).decode(errors="replace"))
 
 
-def main():
+def main() -> None:
     parser = common.options(__doc__, steps=300, batch=16, lr=3e-3)
     parser.add_argument("--model", choices=("gpt", "lstm"), default="gpt", help="which network")
     parser.add_argument("--length", type=int, default=64, help="characters it sees")
@@ -124,10 +127,10 @@ def main():
     args = parser.parse_args()
     text = Text(args.data)
 
-    def batch(i):
+    def batch(i: int) -> Sequence[Array]:
         return text.batch(i, args.batch, args.length)
 
-    def one(case):
+    def one(case: common.Case) -> None:
         tx, ty = (tensor.from_numpy(a) for a in batch(0))
         net = CharLM(args.model, len(text.bytes), args.width, args.layers)
         net.optimizer = opt.AdamW(args.lr, weight_decay=0.01)

@@ -6,16 +6,21 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 import weir
-from weir import device, tensor
+from weir import device, model, tensor
+from weir.typing import Array
+from weir.tensor import Tensor
 
 DIGITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "digits.bin")
 
 
-def options(description, **defaults):
+def options(description: str | None, **defaults: float) -> argparse.ArgumentParser:
     """A parser with the options of all examples; defaults: steps, batch, lr."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
@@ -35,18 +40,21 @@ def options(description, **defaults):
 class Case:
     """Trains with the graph off or on, and keeps what is compared: loss, time, peak, accuracy."""
 
-    def __init__(self, args, graph):
+    def __init__(self, args: argparse.Namespace, graph: bool) -> None:
         self.args, self.graph = args, graph
         self.label = "graph on" if graph else "graph off"
-        self.loss = self.ms = self.peak = self.accuracy = None
+        self.loss = self.ms = self.accuracy = 0.0
+        self.peak = 0
         weir.set_seed(args.seed)
         device.reset_peak()
 
-    def compile(self, net, inputs):
+    def compile(self, net: model.Model, inputs: Sequence[Tensor]) -> None:
         net.compile(inputs, is_train=True, use_graph=self.graph,
                     budget=self.args.budget if self.graph else None)
 
-    def train(self, net, inputs, batch, every=20, step=None):
+    def train(self, net: model.Model, inputs: Sequence[Tensor],
+              batch: Callable[[int], Sequence[Array]], every: int = 20,
+              step: Callable[..., Sequence[Tensor]] | None = None) -> None:
         """Steps of net(*inputs), or of step(*inputs), which gives (..., loss); batch(i) gives the
         arrays of step i."""
         times = []
@@ -55,14 +63,15 @@ class Case:
             begin = time.perf_counter()
             for t, array in zip(inputs, batch(i)):
                 t.copy_from_numpy(array)
-            self.loss = float(tensor.to_numpy((step or net)(*inputs)[-1])[0])
+            results = cast("Sequence[Tensor]", (step or net)(*inputs))
+            self.loss = float(tensor.to_numpy(results[-1])[0])
             times.append(time.perf_counter() - begin)
             if i % every == 0 or i + 1 == self.args.steps:
                 print(f"{self.label:9}  step {i:4d}  loss {self.loss:.9g}", flush=True)
         self.ms = 1e3 * statistics.median(times)
         self._memory(net)
 
-    def _memory(self, net):
+    def _memory(self, net: model.Model) -> None:
         """Returns the measured peak in bytes; runs a planned step once more, with canaries."""
         if not net.graphs:
             self.peak = device.memory()["live_peak"]
@@ -75,14 +84,14 @@ class Case:
         print(f"{self.label:9}  {self.ms:.3f} ms a step, planned {stats['planned_peak_bytes']} = "
               f"measured {self.peak}{budget} bytes")
 
-    def correct(self, logits, labels):
+    def correct(self, logits: Array, labels: Array) -> None:
         """Prints the accuracy of logits, an array, in per cent."""
         right = int((logits.argmax(-1) == labels).sum())
         self.accuracy = 100.0 * right / labels.size
         print(f"{self.label:9}  accuracy {self.accuracy:.2f} % ({right} of {labels.size})")
 
 
-def run(args, one):
+def run(args: argparse.Namespace, one: Callable[[Case], None]) -> list[Case]:
     """Calls one(case) for each requested case and prints a table of them. Returns the cases."""
     cases = []
     try:
@@ -106,7 +115,7 @@ def run(args, one):
 class Digits:
     """Hand-written digits of 8 x 8 pixels; every fifth is for the test."""
 
-    def __init__(self, path=DIGITS):
+    def __init__(self, path: str = DIGITS) -> None:
         raw = np.fromfile(path, np.uint8)
         if raw[:8].tobytes() != b"WDIGITS1":
             sys.exit(f"{path} does not begin like a file of digits")
@@ -115,14 +124,16 @@ class Digits:
         test = np.arange(len(y)) % 5 == 0
         self.x, self.y, self.test_x, self.test_y = x[~test], y[~test], x[test], y[test]
 
-    def batch(self, step, n, shape=(64,)):
+    def batch(self, step: int, n: int,
+              shape: tuple[int, ...] = (64,)) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """(images, labels) of a step; each epoch draws another order."""
         epoch, at = divmod(step, len(self.y) // n)
         order = np.random.default_rng(epoch).permutation(len(self.y))[at * n:(at + 1) * n]
         return self.x[order].reshape(n, *shape), self.y[order]
 
 
-def patterns(step, batch, size, classes, seed=1):
+def patterns(step: int, batch: int, size: int, classes: int,
+             seed: int = 1) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Synthetic images (batch, 3, size, size) and labels: each class has a pattern, plus noise."""
     y = (np.arange(batch) + step * batch) % min(classes, 10)
     shapes = np.random.default_rng(seed).uniform(-1, 1, (10, 3, 8, 8)).astype(np.float32)
@@ -131,7 +142,7 @@ def patterns(step, batch, size, classes, seed=1):
     return (shapes[y][:, :, cells][..., cells] + noise).astype(np.float32), y.astype(np.int32)
 
 
-def draw(net, folder, name):
+def draw(net: model.Model, folder: str, name: str) -> None:
     """Pictures of the plan: live bytes over the instructions, and addresses."""
     os.makedirs(folder, exist_ok=True)
     for kind in ("timeline", "addresses"):

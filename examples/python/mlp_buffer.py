@@ -7,6 +7,8 @@ import argparse
 import time
 
 import numpy as np
+from weir.tensor import Tensor
+from numpy.typing import NDArray
 
 try:
     from singa import autograd, device, optimizer, tensor
@@ -14,12 +16,12 @@ except ImportError:
     from weir import autograd, device, optimizer, tensor
 
 
-def parameter(array, dev):
+def parameter(array: NDArray[np.floating], dev: device.Device) -> tensor.Tensor:
     return tensor.Tensor(data=array.astype(np.float32), device=dev, requires_grad=True,
                          stores_grad=True)
 
 
-def dataset(n, rng):
+def dataset(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Points of the plane above (1) or below (0) a cubic curve."""
     x = rng.uniform(-1, 1, n)
     label = rng.integers(0, 2, n)
@@ -27,7 +29,7 @@ def dataset(n, rng):
     return np.stack([x, y], 1).astype(np.float32), label.astype(np.int32)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="a perceptron learns two classes of points",
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--graph", choices=("on", "off"), default="on",
@@ -49,10 +51,10 @@ def main():
     sgd = optimizer.SGD(0.05)
     autograd.training = True
 
-    def step():
+    def step() -> Tensor:
         x = autograd.relu(autograd.add_bias(autograd.matmul(inputs, w0), b0))
         x = autograd.add_bias(autograd.matmul(x, w1), b1)
-        loss = autograd.softmax_cross_entropy(x, target)
+        loss: Tensor = autograd.softmax_cross_entropy(x, target)
         for p, gp in autograd.backward(loss):
             sgd.apply(0, gp, p, "")
         return loss

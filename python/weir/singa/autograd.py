@@ -60,7 +60,8 @@ __all__ = ["_and", "_BatchNorm2d", "_Conv2d", "_not", "_or", "_Pooling2d", "_RNN
            "SoftMaxCrossEntropy", "SoftPlus", "softplus", "SoftSign", "softsign", "space_to_depth",
            "SpaceToDepth", "Split", "split", "Sqrt", "sqrt", "Squeeze", "squeeze", "Sub", "sub",
            "Sum", "sum", "sys", "Tan", "tan", "Tanh", "tanh", "Tile", "tile", "Transpose",
-           "transpose", "Unsqueeze", "unsqueeze", "UpSample", "upsample", "Where", "where", "Xor"]
+           "training", "transpose", "Unsqueeze", "unsqueeze", "UpSample", "upsample", "Where",
+           "where", "Xor"]
 
 class _Autograd(types.ModuleType):
     """weir.autograd: the module whose `training` scripts assign, and weir.taping keeps."""

@@ -34,6 +34,9 @@ from .capture import MAX_GRAPHS, Capture, captured
 from .layers.base import Computes, Layer, LayerMeta, first_tensor
 from .tensor import Tensor
 
+if TYPE_CHECKING:
+    from .opt import Optimizer
+
 
 class PlanArguments(TypedDict, total=False):
     """Options of a plan beside the budget: see weir.options.plan_options."""
@@ -99,6 +102,7 @@ class Model(Layer, metaclass=ModelMeta):
     MODEL_STATE_TYPE = 0
     AUX_STATE_TYPE = 1
     _captured_names: tuple[str, ...] = ("train_one_batch",)
+    optimizer: Optimizer
     training: bool
     graph_mode: bool
     sequential: bool
