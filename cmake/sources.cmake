@@ -75,5 +75,5 @@ weir_sources(model src/model/file graph header header_write items json load repl
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump help info interpose json main
-    manual near options option_table place plan process summary
+    manual near options option_table place plan process run_graph summary
     worker)

@@ -466,6 +466,20 @@ good placement bench graph --model tiny --steps 2 --placement tstack
 says placement 'bits identical: yes'
 good dump_exact dump --model cnn --what plan --placement exact
 says dump_exact '# placement: (exact|life)'
+good graph run-graph test/data/graph-format1.safetensors --budget 64kB --steps 3 \
+    --outputs "kinds=$work/kinds.npy,flowers=$work/flowers.npy,fc1.weight=$work/w.npy"
+says graph 'input   flowers f32\(2,4\)'
+says graph 'output  kinds f32\(2,3\)'
+good graph_again run-graph test/data/graph-format1.safetensors --json - \
+    --inputs flowers="$work/flowers.npy" --outputs kinds="$work/again.npy"
+bad 1 "unknown tensor 'x' (expected flowers or kinds)" run-graph \
+    test/data/graph-format1.safetensors --inputs x=nowhere.npy
+bad 1 'cannot read' run-graph test/data/graph-format1.safetensors --inputs flowers=nowhere.npy
+bad 1 "is no array for 'flowers'" run-graph test/data/graph-format1.safetensors \
+    --inputs flowers="$work/kinds.npy"
+bad 2 'is not NAME=FILE' run-graph test/data/graph-format1.safetensors --inputs flowers
+bad 1 'lacks weir_graph' run-graph test/data/run-format1.safetensors
+bad 2 'needs a file' run-graph
 bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 ! grep -q 'line -1' "$work/bad.err"

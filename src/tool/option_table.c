@@ -8,9 +8,10 @@ enum {
     GRAPH = TOOL_BIT_GRAPH,
     TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP,
     MODEL = TRAIN | TOOL_BIT_SUMMARY,
-    STEP = TRAIN | TOOL_BIT_PLAN,
+    RUN = TOOL_BIT_RUN,
+    STEP = TRAIN | TOOL_BIT_PLAN | RUN,
     FACTS = TOOL_BIT_INFO | TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE |
-            TOOL_BIT_VERSION | TOOL_BIT_SUMMARY
+            TOOL_BIT_VERSION | TOOL_BIT_SUMMARY | RUN
 };
 
 #define AT(field) .at = offsetof(tool_options, field)
@@ -26,9 +27,9 @@ static const tool_option rows[] = {
     {"depth", "L", "layers of resnet, 6 k + 2 (default: 110)", MODEL, AT(depth), 8, 6002},
     {"device", "D",
      "cpu, cuda or cuda:1, or a machine to simulate such as sim:v100 or sim:p100,capacity=12GB",
-     MODEL | TOOL_BIT_INFO, AT(device), .text = "cpu"},
+     MODEL | TOOL_BIT_INFO | RUN, AT(device), .text = "cpu"},
     {"threads", "T", "worker threads (default: WEIR_THREADS, else one for each core)",
-     TRAIN | TOOL_BIT_INFO, AT(threads), 1, 1024},
+     TRAIN | TOOL_BIT_INFO | RUN, AT(threads), 1, 1024},
     {"guard", "W", "put guard zones around operands and workspaces", TRAIN, AT(guard),
      .words = "yes, no"},
     {"spill-dir", "FOLDER", "holds the file for offloaded values (default: WEIR_SPILL_DIR)", TRAIN,
@@ -36,6 +37,12 @@ static const tool_option rows[] = {
     {"precision", "P", "type of products, convolutions and attention; parameters stay f32", MODEL,
      AT(precision), .words = "f32, bf16, f16", .text = "f32"},
     {"steps", "K", "timed steps of each case", GRAPH, AT(steps), 1, 1000000, .number = 20},
+    {"steps", "K", "runs of the graph", RUN, AT(steps), 1, 1000000, .number = 1},
+    {"inputs", "PAIRS",
+     "NAME=FILE.npy,...: arrays for inputs (default: numbers from 0 to 1, 0 for integers)", RUN,
+     AT(inputs)},
+    {"outputs", "PAIRS", "NAME=FILE.npy,...: write outputs, parameters or states there", RUN,
+     AT(outputs)},
     {"rounds", "R", "rounds over which the steps are spread, off and on alternating", GRAPH,
      AT(rounds), 1, 10000, .number = 10},
     {"case", "C", "train with the graph on or off", TOOL_BIT_WORKER, AT(graph), .words = "on, off",
@@ -65,7 +72,7 @@ static const tool_option rows[] = {
      AT(memory), 1, 1000000},
     {"moves", "N", "decisions that the search tries (default: by the step's size)", TOOL_BIT_PLAN,
      AT(moves), 1, INT64_MAX},
-    {"placement", "P", "how offsets are found", STEP & ~TOOL_BIT_WORKER, AT(placement),
+    {"placement", "P", "how offsets are found", STEP & ~TOOL_BIT_WORKER & ~RUN, AT(placement),
      .ask = weir_placement_names},
     {"placement", "P", "how offsets are found", TOOL_BIT_PLACE, AT(placement),
      .ask = weir_placement_names},

@@ -2,7 +2,7 @@
  * in training, heap counters.
  * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, help.c, info.c, interpose.c,
  * json.c, main.c, manual.c, near.c, options.c, option_table.c, place.c, plan.c, process.c,
- * summary.c and worker.c.
+ * run_graph.c, summary.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -23,6 +23,7 @@ typedef struct tool_options {
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
         *times, *placement, *capacity, *link, *curve, *check, *off_budget, *off_policy, *explain,
         *picture, *precision, *cache, *spill_dir, *guard, *level, *format;
+    const char *inputs, *outputs;  /* NAME=FILE,NAME=FILE */
     const char *file, *second; /* the operands, for commands that take some */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
         profile_steps, memory, levels;
@@ -40,7 +41,7 @@ typedef struct tool_command {
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
        TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128,
-       TOOL_BIT_SUMMARY = 256 };
+       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512 };
 
 /* An option of one or more commands. A number has a range; a text is one of some words, or any. */
 typedef struct tool_option {
@@ -118,6 +119,7 @@ int tool_dump(const tool_options *o);
 int tool_summary(const tool_options *o);
 int tool_plan(const tool_options *o);
 int tool_place(const tool_options *o);
+int tool_run_graph(const tool_options *o);
 int tool_version(const tool_options *o);
 int tool_help(const tool_options *o);
 
