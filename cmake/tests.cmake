@@ -60,7 +60,7 @@ weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_
 weir_sources(test_graph test/graph/passes fuse order relu_sign_bits simplify)
 weir_sources(test_graph test/graph/plan liveness placed_plans plan streams)
 weir_sources(test_graph test/graph/report dump)
-weir_sources(test_graph test/graph/runtime execute guard measure)
+weir_sources(test_graph test/graph/runtime execute guard measure nonfinite)
 weir_test(graph)
 if(have_onednn AND WEIR_X86_64 AND WEIR_SANITIZE STREQUAL none AND OpenMP_C_FOUND)
     # Uses oneDNN alone; run by hand: docs/internals/onednn-1x1-weights.md.

@@ -157,6 +157,29 @@ WEIR_API weir_status weir_graph_cost_of(const weir_graph *g, weir_graph_cost *c)
  * else is a bug. It is a real run: parameters are updated. Fails as weir_graph_run. */
 WEIR_API weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak);
 
+/* The first operation of a run, in the order of execution, whose result holds a NaN or an infinity.
+ * Texts are cut to their length. */
+typedef struct weir_nonfinite {
+    bool    found;          /* false: all results are finite, and the rest is empty */
+    char    name[256];      /* of the call, "layer3/conv2/conv2d:grad" */
+    char    op[128];        /* the operation that ran, "conv2d_grad_w" */
+    size_t  instruction;    /* its number in WEIR_TEXT_PLAN */
+    bool    updates;        /* the values are those of an input that it updates */
+    int     result;         /* number of the result, or of that input */
+    int64_t index;          /* of the first such element, row-major in the dims of the result */
+    double  value;          /* NAN, INFINITY or -INFINITY */
+    int     bad_input;      /* first input that was not finite before the run; -1: all inputs are
+                             * finite, so the operation itself made the value */
+    char    input[128];     /* the name of that parameter, state or input, "" if it has no name */
+} weir_nonfinite;
+
+/* Runs the planned step once and looks at every result. Afterwards parameters, states and the
+ * random stream are as before; kept results have the values of this run. The host holds a copy of
+ * what the step overwrites meanwhile, outside any budget. nan_only: an infinity, such as that of an
+ * attention mask, is fine. Fails as weir_graph_run, and with ERR_NOMEM. */
+WEIR_API weir_status weir_graph_find_nonfinite(weir_graph *g, bool nan_only,
+                                               weir_nonfinite *found);
+
 /* What weir_graph_text describes, and how. */
 typedef enum weir_text {
     WEIR_TEXT_GRAPH,         /* nodes after the passes, one line each */

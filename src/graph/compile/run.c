@@ -8,6 +8,7 @@
 #include "graph/memory/budget/replan.h"
 #include "graph/plan/plan.h"
 #include "graph/runtime/execute.h"
+#include "graph/runtime/nonfinite.h"
 
 /* Offloads one storage, after weir_evict_overwrite has made values computed from it independent. */
 static weir_status offload_storage(const weir_storage *s)
@@ -69,32 +70,39 @@ static void note_changes(const weir_graph *g)
     }
 }
 
-static weir_status check_runnable(const weir_graph *g)
+static weir_status check_runnable(const char *who, const weir_graph *g)
 {
     if (!g)
-        return weir_fail_null("weir_graph_run", "the graph");
-    WEIR_TRY(weir_device_check(g->dev, "weir_graph_run"));
+        return weir_fail_null(who, "the graph");
+    WEIR_TRY(weir_device_check(g->dev, who));
     if (g->state == WEIR_GRAPH_PLANNED)
         return WEIR_OK;
     if (g->state == WEIR_GRAPH_BROKEN)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is broken: %s",
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is broken: %s", who,
                          g->broken_by ? g->broken_by : "its weir_graph_end failed");
-    return weir_fail(WEIR_ERR_STATE, "weir_graph_run: the graph is still being recorded: call "
-                                     "weir_graph_end");
+    return weir_fail(WEIR_ERR_STATE, "%s: the graph is still being recorded: call weir_graph_end",
+                     who);
+}
+
+/* All that precedes the first instruction of a run. */
+static weir_status prepare(weir_graph *g)
+{
+    WEIR_TRY(offload_all(g));
+    if (!weir_plan_is_bound(g))
+        WEIR_TRY(weir_plan_bind(g));
+    if (g->session->evict)
+        WEIR_TRY(settle_readers(g));
+    note_changes(g);
+    return WEIR_OK;
 }
 
 weir_status weir_graph_run(weir_graph *g)
 {
-    WEIR_TRY(check_runnable(g));
+    WEIR_TRY(check_runnable("weir_graph_run", g));
     WEIR_VISIT(g->dev, "weir_graph_run", weir_error_status());
     weir_session *const s = g->session;
 
-    WEIR_TRY(offload_all(g));
-    if (!weir_plan_is_bound(g))
-        WEIR_TRY(weir_plan_bind(g));
-    if (s->evict)
-        WEIR_TRY(settle_readers(g));
-    note_changes(g);
+    WEIR_TRY(prepare(g));
     const bool profile = g->replan || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
 
     s->last_run = g;
@@ -103,6 +111,33 @@ weir_status weir_graph_run(weir_graph *g)
     if (g->replan)
         weir_replan_step(g);
     return WEIR_OK;
+}
+
+/* Saves, runs and restores. Reading and writing what is offloaded may move memory, so that the plan
+ * is bound again afterwards. */
+static weir_status search(weir_nonfinite_search *s)
+{
+    weir_graph *const g = s->g;
+    const uint64_t    rng = g->dev->rng;
+
+    WEIR_TRY(weir_nonfinite_begin(s));
+    WEIR_TRY(prepare(g));
+    const weir_status status = weir_plan_watch(g, weir_nonfinite_look, s);
+    g->dev->rng = rng;
+    return status;
+}
+
+weir_status weir_graph_find_nonfinite(weir_graph *g, bool nan_only, weir_nonfinite *found)
+{
+    if (!found)
+        return weir_fail_null("weir_graph_find_nonfinite", "found");
+    *found = (weir_nonfinite){.bad_input = -1};
+    WEIR_TRY(check_runnable("weir_graph_find_nonfinite", g));
+    WEIR_VISIT(g->dev, "weir_graph_find_nonfinite", weir_error_status());
+    weir_nonfinite_search s = {.g = g, .nan_only = nan_only, .found = found};
+
+    WEIR_TRY(prepare(g));
+    return weir_nonfinite_end(&s, search(&s));
 }
 
 weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)

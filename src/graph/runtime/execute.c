@@ -302,3 +302,20 @@ weir_status weir_plan_run(weir_graph *g, bool profile)
     const weir_status status = run_either_way(g, &r, profile);
     return status == WEIR_ERR_INDEX && at ? stopped(g->plan, at) : status;
 }
+
+weir_status weir_plan_watch(weir_graph *g, void (*seen)(void *ctx, uint32_t instr), void *ctx)
+{
+    weir_device *const d = g->dev;
+    const weir_instr  *at = NULL;
+    draws              r = {.at = &at};
+    weir_status        status = draws_of(g, weir_device_draw(d, g->rng_total), &r);
+
+    for (uint32_t i = 0; i < g->plan->n && status == WEIR_OK; i++) {
+        status = run_one(d, &g->plan->instr[i], &r, NULL);
+        if (status == WEIR_OK)
+            status = d->ops->sync(d);
+        if (status == WEIR_OK)
+            seen(ctx, i);
+    }
+    return d->tickets ? d->ops->swap_settle(d, status) : status;
+}

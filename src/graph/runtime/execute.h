@@ -17,6 +17,9 @@ bool weir_plan_is_bound(const weir_graph *g);
  * Returns the first failure of a kernel. */
 weir_status weir_plan_run(weir_graph *g, bool profile);
 
+/* Runs the bound plan once on one stream and calls `seen` after each instruction. */
+weir_status weir_plan_watch(weir_graph *g, void (*seen)(void *ctx, uint32_t instr), void *ctx);
+
 /* Binds the plan, fills the arena with a pattern and calls `run` once. *peak: bytes from the start
  * of the arena to the end of the last one that changed. */
 weir_status weir_plan_measure(weir_graph *g, weir_status (*run)(weir_graph *g), size_t *peak);
