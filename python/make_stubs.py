@@ -11,7 +11,8 @@ import re
 import sys
 
 PLAIN = {"void": "None", "bool": "bool", "double": "float", "float": "float", "int": "int",
-         "char *": "str", "char const *": "str", "PyObject *": "object",
+         "char *": "str", "char const *": "str", "char [256]": "str",
+         "char [128]": "str", "PyObject *": "object",
          "weir_device *": "_weir_device", "weir_device const *": "_weir_device",
          "size_t": "int", "Py_ssize_t": "int", "int64_t": "int", "uint64_t": "int",
          "uint32_t": "int", "int32_t": "int", "void *": "object"}

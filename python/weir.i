@@ -41,6 +41,7 @@
 LONG_CALL(weir_graph_end)
 LONG_CALL(weir_graph_run)
 LONG_CALL(weir_graph_measure)
+LONG_CALL(weir_graph_find_nonfinite)
 LONG_CALL(weir_device_exec)
 LONG_CALL(weir_device_sync)
 

@@ -57,7 +57,7 @@ class Device:
         if spill_dir is not None:
             how.spill_dir = os.fspath(spill_dir)
         self.handle: DeviceHandle = capi.weir_device_open(name, how)
-        self.name = name
+        self.name, self.inside = name, ""       # inside: full name of the layer being called
         self._id = number
         self._recordings = 0        # so far
         self._graph = 0             # the number of the one at hand

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
 
@@ -57,6 +58,28 @@ class Document(TypedDict):
 
 STATS = tuple(name for name, kind in vars(capi.weir_graph_stats).items()
               if isinstance(kind, property) and name != "thisown")
+
+
+@dataclass(frozen=True)
+class NonFinite:
+    """The first result of a run that is not finite: what Graph.find_nonfinite gives."""
+
+    name: str           # of the call: "block/conv1/conv2d:grad"
+    op: str             # the operation that ran: "conv2d_grad_w"
+    instruction: int    # its number in Graph.text("plan")
+    updates: bool       # the values are those of an input that it updates
+    result: int         # number of the result, or of that input
+    index: int          # of the first such element, row-major
+    value: float        # nan, inf or -inf
+    bad_input: int      # first input that was not finite before the run; -1: all were finite
+    input: str          # the name of that input
+
+    def __str__(self) -> str:
+        what = "input" if self.updates else "result"
+        why = "its inputs are finite" if self.bad_input < 0 else \
+            f"its input {self.bad_input} {self.input!r} was not finite before the run"
+        return (f"{self.name} ({self.op}): element {self.index} of {what} {self.result} is "
+                f"{self.value}; {why}")
 
 
 class Graph:
@@ -112,6 +135,17 @@ class Graph:
         handle = self.handle
         for _ in range(times):
             capi.weir_graph_run(handle)
+
+    def find_nonfinite(self, nan_only: bool = False) -> NonFinite | None:
+        """Runs the step once and returns the first operation whose result holds a NaN or, unless
+        nan_only, an infinity; None if there is no such value. Parameters, states and the random
+        stream are as before; kept results have the values of this run."""
+        found = capi.weir_nonfinite()
+        capi.weir_graph_find_nonfinite(self.handle, nan_only, found)
+        if not found.found:
+            return None
+        return NonFinite(found.name, found.op, found.instruction, found.updates, found.result,
+                         found.index, found.value, found.bad_input, found.input)
 
     def measure(self) -> int:
         """Runs the step once more, updates included, over marked memory and returns the highest

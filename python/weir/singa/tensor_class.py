@@ -16,6 +16,7 @@ from typing import Self, SupportsIndex, TypeAlias, Union, cast
 import numpy as np
 
 from weir import core
+from weir import names
 from weir.errors import StateError
 from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
@@ -58,9 +59,12 @@ class Tensor(Methods, Exchange):
         self.requires_grad = requires_grad
         self.stores_grad = stores_grad
         if name is None:
-            name = f"Dummy#{Tensor.tensor_count}"
+            self._name = f"Dummy#{Tensor.tensor_count}"
             Tensor.tensor_count += 1
-        self.name = name
+        elif creator is None:
+            self.name = name
+        else:
+            self._name = name
         self._creator = creator
         self._leaf: weakref.ref[Dummy] | None = None    # weak: the Dummy in place of a creator
 
@@ -84,6 +88,17 @@ class Tensor(Methods, Exchange):
     @creator.setter
     def creator(self, operator: Operator | None) -> None:
         self._creator = operator
+
+    @property
+    def name(self) -> str:
+        """The name in texts about graphs and in errors; setting it tells the core."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+        if isinstance(name, str) and not name.startswith("Dummy#"):
+            names.tell(self.data, name)
 
     @property
     def stores_grad(self) -> bool:

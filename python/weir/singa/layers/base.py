@@ -18,6 +18,7 @@ import numpy as np
 
 from weir import _capi as capi
 from weir import core
+from weir import names
 from weir.typing import Array, ArrayLike, ShapeLike
 from ..asserted import ArgumentError
 from ..tensor import Tensor
@@ -72,6 +73,14 @@ def _path(parent: str | None, attribute: str) -> str:
     return f"{parent}{Layer.sep}{attribute}" if parent else attribute
 
 
+def _scope(layer: object, xs: Iterable[object]) -> names.layer_scope | None:
+    """The name scope of a call of the layer; None if it has no name or no Tensor to compute with.
+    """
+    name: str | None = vars(layer)["_name"]
+    first = first_tensor(xs) if name else None
+    return None if first is None or name is None else names.layer_scope(first.device, name)
+
+
 class LayerMeta(type):
     """The class of layer classes: initialize runs once, at once, before the first forward."""
 
@@ -102,7 +111,11 @@ class Layer(metaclass=LayerMeta):
         pass
 
     def __call__(self: Computes[P, R], *xs: P.args, **kwargs: P.kwargs) -> R:
-        return self.forward(*xs, **kwargs)
+        scope = _scope(self, xs)
+        if scope is None:
+            return self.forward(*xs, **kwargs)
+        with scope:
+            return self.forward(*xs, **kwargs)
 
     if TYPE_CHECKING:       # what a script defines may take any number of arguments
         initialize: Callable[..., None]
