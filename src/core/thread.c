@@ -46,11 +46,11 @@ int weir_thread_index(void)
 
 /* ---- fork ---- */
 
-atomic_bool weir_threads_forked;
+bool weir_threads_forked;
 
 static void note_fork(void)
 {
-    atomic_store(&weir_threads_forked, true);
+    __atomic_store_n(&weir_threads_forked, true, __ATOMIC_RELAXED);
 }
 
 static void watch_forks(void)

@@ -7,7 +7,6 @@
 #ifndef WEIR_CORE_THREAD_H
 #define WEIR_CORE_THREAD_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,12 +30,13 @@ int           weir_threads_count(const weir_threads *t);
 void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx);
 
 /* True in a process that was forked after a pool had been created: its worker threads exist in the
- * parent alone, and a loop would wait for them without end. The variable is thread.c's. */
-extern atomic_bool weir_threads_forked;
+ * parent alone, and a loop would wait for them without end. The variable is thread.c's; it is no
+ * atomic_bool because C++ files of the CUDA plugin include this header. */
+extern bool weir_threads_forked;
 
 static inline bool weir_threads_lost(void)
 {
-    return atomic_load_explicit(&weir_threads_forked, memory_order_relaxed);
+    return __atomic_load_n(&weir_threads_forked, __ATOMIC_RELAXED);
 }
 
 /* Index of the worker running the current task, 0 .. count-1, for per-worker scratch memory. */
