@@ -26,12 +26,15 @@ class RecurrentHandle(Protocol):
     mode: int
     num_layers: int
     bidirectional: bool
-    bias: bool
-    dropout: float
 
 
 RELU, TANH, LSTM, GRU = range(4)
 _GATES = {RELU: 1, TANH: 1, LSTM: 4, GRU: 3}
+
+
+def _has_bias(handle: RecurrentHandle) -> bool:
+    """A handle need not tell its bias (True) and dropout (0): those of scripts often do not."""
+    return bool(getattr(handle, "bias", True))
 
 
 def weight_shapes(handle: RecurrentHandle, features: int) -> list[Shape]:
@@ -46,7 +49,7 @@ def weight_shapes(handle: RecurrentHandle, features: int) -> list[Shape]:
     for layer in range(handle.num_layers):
         for _ in range(ways):
             matrices += [(rows, features if layer == 0 else ways * hidden), (rows, hidden)]
-            if handle.bias:
+            if _has_bias(handle):
                 biases += [(rows,), (rows,)]
     return matrices + biases
 
@@ -59,7 +62,7 @@ def _weights(handle: RecurrentHandle, w: CTensor, features: int) -> list[Handle 
         size = shape[0] * (shape[1] if len(shape) == 2 else 1)
         parts.append(capi.weir_reshape(capi.weir_narrow(flat, 0, begin, size), shape))
         begin += size
-    if not handle.bias:
+    if not _has_bias(handle):
         return [part for i in range(0, len(parts), 2) for part in (*parts[i:i + 2], None, None)]
     half = len(parts) // 2
     return [part for i in range(0, half, 2) for part in (*parts[i:i + 2],
@@ -70,7 +73,8 @@ def run_layers(handle: RecurrentHandle, x: Handle, weights: list[Handle | None],
                cx: Handle | None, mask: Handle | None) -> tuple[Handle, ...]:
     """(outputs, last h[, last c]) of all layers. In training, with dropout, the outputs of each
     layer but the last pass a dropout."""
-    dropped = handle.dropout > 0 and handle.num_layers > 1 and is_training()
+    ratio = float(getattr(handle, "dropout", 0.0))
+    dropped = ratio > 0 and handle.num_layers > 1 and is_training()
     if handle.mode in (LSTM, GRU) and not dropped:
         return tuple(capi.rnn(handle.mode == LSTM, x, weights, hx, cx, handle.num_layers,
                               bool(handle.bidirectional), mask))
@@ -78,7 +82,7 @@ def run_layers(handle: RecurrentHandle, x: Handle, weights: list[Handle | None],
     last = []
     for layer in range(handle.num_layers):
         if layer and dropped:
-            x = capi.weir_dropout(x, handle.dropout)
+            x = capi.weir_dropout(x, ratio)
         h, c = (None if s is None else capi.weir_narrow(s, 0, layer * ways, ways) for s in (hx, cx))
         mine = weights[4 * ways * layer:4 * ways * (layer + 1)]
         if handle.mode in (LSTM, GRU):
