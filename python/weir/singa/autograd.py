@@ -10,13 +10,14 @@ from .tape import (Dummy, Operation, Operator, axis_helper, back_broadcast,  # n
                      backward, ctensor2numpy, gradients, infer_dependency, make_slice)
 from .operators.elementwise import (  # noqa: F401
     Abs, Acos, Acosh, Add, And, Asin, Asinh, Atan, Atanh, Ceil, Clip, Cos, Cosh, Div, Dropout, Elu,
-    Equal, Erf, Exp, Floor, Greater, HardSigmoid, Identity, LeakyRelu, Less, Log, Max, Mean, Min,
-    Mul, Negative, Not, Or, Pow, PRelu, Reciprocal, ReLU, Round, Rounde, SeLU, Sigmoid, Sign, Sin,
-    Sinh, SoftPlus, SoftSign, Sqrt, Sub, Sum, Tan, Tanh, Xor, _and, _not, _or, _xor, abs, acos,
-    acosh, add, add_all, asin, asinh, atan, atanh, ceil, clip, cos, cosh, div, dropout, elu, equal,
-    erf, exp, floor, greater, hardsigmoid, identity, leakyrelu, less, log, max, mean, min, mul,
-    negative, pow, prelu, reciprocal, relu, round, rounde, selu, sigmoid, sign, sin, sinh, softplus,
-    softsign, sqrt, sub, sum, tan, tanh)
+    Equal, Erf, Exp, Floor, Gelu, GeluTanh, Greater, HardSigmoid, HardSwish, Identity, LeakyRelu,
+    Less, Log, LogSigmoid, Max, Mean, Min, Mish, Mul, Negative, Not, Or, Pow, PRelu, Reciprocal,
+    ReLU, ReLU6, Round, Rounde, SeLU, Sigmoid, Sign, Silu, Sin, Sinh, SoftPlus, SoftSign, Sqrt,
+    Sub, Sum, Tan, Tanh, Xor, _and, _not, _or, _xor, abs, acos, acosh, add, add_all, asin, asinh,
+    atan, atanh, ceil, clip, cos, cosh, div, dropout, elu, equal, erf, exp, floor, gelu, gelu_tanh,
+    greater, hardsigmoid, hardswish, identity, leakyrelu, less, log, log_sigmoid, max, mean, min,
+    mish, mul, negative, pow, prelu, reciprocal, relu, relu6, round, rounde, selu, sigmoid, sign,
+    silu, sin, sinh, softplus, softsign, sqrt, sub, sum, tan, tanh)
 from .operators.image import (  # noqa: F401
     _BatchNorm2d, _Conv2d, _Pooling2d, batchnorm_2d, conv2d, pooling_2d)
 from .operators.loss import (  # noqa: F401
@@ -25,8 +26,8 @@ from .operators.loss import (  # noqa: F401
 from .operators.matrix import AddBias, Gemm, Matmul, add_bias, gemm, matmul  # noqa: F401
 from .operators.recurrent import _RNN  # noqa: F401
 from .operators.reduce import (  # noqa: F401
-    GlobalAveragePool, ReduceMean, ReduceSum, SoftMax, globalaveragepool, reduce_mean, reduce_sum,
-    softmax)
+    GlobalAveragePool, LogSoftMax, ReduceMean, ReduceSum, SoftMax, globalaveragepool, log_softmax,
+    reduce_mean, reduce_sum, softmax)
 from .operators.shapes import (  # noqa: F401
     Cast, Concat, ConstantOfShape, DepthToSpace, Embedding, Expand, Flatten, Gather, NonZero,
     OneHot, Pad, Reshape, ScatterElements, Shape, Slice, SpaceToDepth, Split, Squeeze, Tile,
@@ -45,23 +46,25 @@ __all__ = ["_and", "_BatchNorm2d", "_Conv2d", "_not", "_or", "_Pooling2d", "_RNN
            "CTensor", "ctensor2numpy", "depth_to_space", "DepthToSpace", "Div", "div", "Dropout",
            "dropout", "Dummy", "Elu", "elu", "Embedding", "embedding", "Equal", "equal", "Erf",
            "erf", "Exp", "exp", "Expand", "expand", "Flatten", "flatten", "Floor", "floor",
-           "Gather", "gather", "Gemm", "gemm", "GlobalAveragePool", "globalaveragepool",
-           "gradients", "Greater", "greater", "HardSigmoid", "hardsigmoid", "Identity", "identity",
+           "Gather", "gather", "Gelu", "gelu", "gelu_tanh", "GeluTanh", "Gemm", "gemm",
+           "GlobalAveragePool", "globalaveragepool", "gradients", "Greater", "greater",
+           "HardSigmoid", "hardsigmoid", "HardSwish", "hardswish", "Identity", "identity",
            "infer_dependency", "Layer", "LeakyRelu", "leakyrelu", "Less", "less", "Linear", "Log",
-           "log", "LSTM", "make_slice", "Matmul", "matmul", "Max", "max", "MaxPool1d", "MaxPool2d",
-           "Mean", "mean", "MeanSquareError", "Min", "min", "mse_loss", "Mul", "mul", "Negative",
+           "log", "log_sigmoid", "log_softmax", "LogSigmoid", "LogSoftMax", "LSTM", "make_slice",
+           "Matmul", "matmul", "Max", "max", "MaxPool1d", "MaxPool2d", "Mean", "mean",
+           "MeanSquareError", "Min", "min", "Mish", "mish", "mse_loss", "Mul", "mul", "Negative",
            "negative", "NonZero", "nonzero", "Not", "OneHot", "onehot", "Operation", "Operator",
            "Or", "Pad", "pad", "Pooling2d", "pooling_2d", "Pow", "pow", "PRelu", "prelu",
            "ranking_loss", "RankingLoss", "Reciprocal", "reciprocal", "reduce_mean", "reduce_sum",
-           "ReduceMean", "ReduceSum", "ReLU", "relu", "Reshape", "reshape", "RNN", "RNN_Base",
-           "Round", "round", "Rounde", "rounde", "scatter_elements", "ScatterElements", "SeLU",
-           "selu", "SeparableConv2d", "Shape", "shape", "Sigmoid", "sigmoid", "Sign", "sign", "Sin",
-           "sin", "Sinh", "sinh", "Slice", "slice", "SoftMax", "softmax", "softmax_cross_entropy",
-           "SoftMaxCrossEntropy", "SoftPlus", "softplus", "SoftSign", "softsign", "space_to_depth",
-           "SpaceToDepth", "Split", "split", "Sqrt", "sqrt", "Squeeze", "squeeze", "Sub", "sub",
-           "Sum", "sum", "sys", "Tan", "tan", "Tanh", "tanh", "Tile", "tile", "Transpose",
-           "training", "transpose", "Unsqueeze", "unsqueeze", "UpSample", "upsample", "Where",
-           "where", "Xor"]
+           "ReduceMean", "ReduceSum", "ReLU", "relu", "ReLU6", "relu6", "Reshape", "reshape", "RNN",
+           "RNN_Base", "Round", "round", "Rounde", "rounde", "scatter_elements", "ScatterElements",
+           "SeLU", "selu", "SeparableConv2d", "Shape", "shape", "Sigmoid", "sigmoid", "Sign",
+           "sign", "Silu", "silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice", "SoftMax",
+           "softmax", "softmax_cross_entropy", "SoftMaxCrossEntropy", "SoftPlus", "softplus",
+           "SoftSign", "softsign", "space_to_depth", "SpaceToDepth", "Split", "split", "Sqrt",
+           "sqrt", "Squeeze", "squeeze", "Sub", "sub", "Sum", "sum", "sys", "Tan", "tan", "Tanh",
+           "tanh", "Tile", "tile", "training", "Transpose", "transpose", "Unsqueeze", "unsqueeze",
+           "UpSample", "upsample", "Where", "where", "Xor"]
 
 class _Autograd(types.ModuleType):
     """weir.autograd: the module whose `training` scripts assign, and weir.taping keeps."""

@@ -9,6 +9,10 @@ from weir import core
 from .operators import elementwise, loss, matrix, reduce, shapes
 from . import tensor
 from .layers.base import Layer, LayerMeta, copy_into, param  # noqa: F401
+from .layers.containers import LayerList, Sequential  # noqa: F401
+from .layers.functions import (  # noqa: F401
+    ELU, GELU, SELU, Dropout2d, GlobalAvgPool2d, Hardsigmoid, Hardswish, Hardtanh, Identity,
+    LeakyReLU, LogSigmoid, LogSoftmax, Mish, PReLU, ReLU6, SiLU, Softplus, Softsign, Upsample)
 from .layers.image import (  # noqa: F401
     AvgPool1d, AvgPool2d, BatchNorm2d, Conv2d, ConvTranspose2d, GroupNorm, MaxPool1d, MaxPool2d,
     Pooling2d, SeparableConv2d)
@@ -18,11 +22,14 @@ from weir.typing import ArrayLike, Axes, DTypeLike
 from .tensor import Tensor
 
 __all__ = ["Add", "AvgPool1d", "AvgPool2d", "BatchNorm2d", "BinaryCrossEntropy", "Cat", "Conv2d",
-           "ConvTranspose2d", "copy_into", "CrossEntropy", "CudnnRNN", "Dropout", "Embedding",
-           "Flatten", "Gemm", "GroupNorm", "GRU", "Layer", "LayerMeta", "LayerNorm", "Linear",
-           "LSTM", "MaxPool1d", "MaxPool2d", "MeanSquareError", "MultiHeadAttention", "param",
-           "Pooling2d", "ReLU", "Reshape", "RMSNorm", "RNN", "RNN_Base", "SeparableConv2d",
-           "Sigmoid", "SoftMax", "SoftMaxCrossEntropy", "Tanh"]
+           "ConvTranspose2d", "copy_into", "CrossEntropy", "CudnnRNN", "Dropout", "Dropout2d",
+           "ELU", "Embedding", "Flatten", "GELU", "Gemm", "GlobalAvgPool2d", "GroupNorm", "GRU",
+           "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "Layer", "LayerList", "LayerMeta",
+           "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "LSTM", "MaxPool1d",
+           "MaxPool2d", "MeanSquareError", "Mish", "MultiHeadAttention", "param", "Pooling2d",
+           "PReLU", "ReLU", "ReLU6", "Reshape", "RMSNorm", "RNN", "RNN_Base", "SELU",
+           "SeparableConv2d", "Sequential", "Sigmoid", "SiLU", "SoftMax", "SoftMaxCrossEntropy",
+           "Softplus", "Softsign", "Tanh", "Upsample"]
 
 
 class Linear(Layer):

@@ -8,11 +8,12 @@ stores gradients is a parameter; state_names lists attributes that are states be
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -22,11 +23,19 @@ from weir import names
 from weir.typing import Array, ArrayLike, ShapeLike
 from ..asserted import ArgumentError
 from ..tensor import Tensor
+from . import show
 
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., object])
 R_co = TypeVar("R_co", covariant=True)
+
+
+class Keys(NamedTuple):
+    """What load_state_dict did not find, and what it did not use."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
 class Computes(Protocol[P, R_co]):
@@ -56,6 +65,8 @@ def _initialized(initialize: F) -> F:
         with (core.cpu() if first is None else first.device).at_once():
             initialize(self, *xs, **kwargs)
         self.__dict__["_initialized"] = True
+        if not self._trains:
+            self._set_trains(False)
     return cast("F", call)
 
 
@@ -101,10 +112,12 @@ class Layer(metaclass=LayerMeta):
     _above: weakref.ref[Layer] | None
     _layers: dict[str, Layer]
     _initialized: bool
+    _trains: bool       # False: parameters are frozen, those that initialize will make, too
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         self = super().__new__(cls)
-        self.__dict__.update(_name=None, _above=None, _layers={}, _initialized=False)
+        self.__dict__.update(_name=None, _above=None, _layers={}, _initialized=False,
+                             _trains=True)
         return self
 
     def __init__(self) -> None:
@@ -203,8 +216,8 @@ class Layer(metaclass=LayerMeta):
             if any(isinstance(v, Layer) and id(v) not in known for v in held):
                 warnings.warn(
                     f"{type(self).__name__}.{attribute} holds layers that have no name, so "
-                    "get_params and save_states leave them out: call self.register_layers with "
-                    "them, or make each an attribute", stacklevel=3)
+                    "get_params and save_states leave them out: make it a layer.LayerList, call "
+                    "self.register_layers with them, or make each an attribute", stacklevel=3)
         for layer in self._layers.values():
             layer._warn_of_hidden_layers()
 
@@ -275,6 +288,117 @@ class Layer(metaclass=LayerMeta):
                     layer._take(given, how)
                 else:
                     getattr(layer, how)(given)
+
+    # -- the same by paths from this layer, as PyTorch has them --
+
+    def named_layers(self) -> Iterator[tuple[str, Layer]]:
+        """(path, layer) of this layer, whose path is "", and of all below it, each once."""
+        return self._walk("", set())
+
+    named_modules = named_layers        # PyTorch's name
+
+    def _walk(self, path: str, seen: set[int]) -> Iterator[tuple[str, Layer]]:
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield path, self
+        for attribute, layer in self._layers.items():
+            yield from layer._walk(_path(path, attribute), seen)
+
+    def _named_tensors(self, states: bool) -> Iterator[tuple[str, Tensor]]:
+        """(path, Tensor) of parameters, and of other states if asked for, each once."""
+        seen: set[int] = set()
+        for path, layer in self.named_layers():
+            for attribute, t in vars(layer).items():
+                if (isinstance(t, Tensor) and id(t) not in seen
+                        and (t.stores_grad or states and attribute in layer.state_names)):
+                    seen.add(id(t))
+                    yield _path(path, attribute), t
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """(path, Tensor) of the parameters of this layer and of those below it, frozen ones too.
+        There are none before the first call or compile(), which makes them."""
+        return self._named_tensors(False)
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The Tensors of named_parameters."""
+        return (t for _, t in self.named_parameters())
+
+    def num_parameters(self, trainable: bool = False) -> int:
+        """How many numbers the parameters have together; trainable: those that are not frozen."""
+        return sum(math.prod(t.shape) for t in self.parameters()
+                   if t.requires_grad or not trainable)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """{path: Tensor} of parameters and other states: the layer's own Tensors, which go on
+        changing. Paths are attributes ("block.conv1.W") and layouts Weir's; see
+        weir.to_torch_state_dict for PyTorch's."""
+        return dict(self._named_tensors(True))
+
+    def load_state_dict(self, state: Mapping[str, Tensor | Array], strict: bool = True) -> Keys:
+        """Copies Tensors or arrays into parameters and states, by the paths of state_dict.
+
+        Missing and unexpected paths are one ValueError, but with strict=False, and so are wrong
+        shapes; then nothing is copied. Returns the missing and the unexpected paths.
+        """
+        mine = self.state_dict()
+        mistakes = [f"{name} has shape {tuple(state[name].shape)}, must have {tuple(t.shape)}"
+                    for name, t in mine.items()
+                    if name in state and tuple(state[name].shape) != tuple(t.shape)]
+        keys = Keys([name for name in mine if name not in state],
+                    [name for name in state if name not in mine])
+        if strict and keys.missing_keys:
+            mistakes.append("missing: " + ", ".join(keys.missing_keys))
+        if strict and keys.unexpected_keys:
+            mistakes.append("unexpected: " + ", ".join(keys.unexpected_keys))
+        if not mine and state:
+            mistakes.append(f"{type(self).__name__} has no parameters yet, call it or compile() it "
+                            "first")
+        elif mistakes and any(name.endswith(".weight") for name in keys.unexpected_keys):
+            mistakes.append("weir.load_torch_state_dict takes PyTorch's names and layouts")
+        if mistakes:
+            raise ValueError("load_state_dict: " + "; ".join(mistakes))
+        for name, t in mine.items():
+            if name in state:
+                copy_into(t, state[name])
+        return keys
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freezes (False) or trains the parameters of this layer and of those below it, also those
+        that are made later. Frozen ones get no gradient and no update; graphs are recorded again.
+        Returns the layer."""
+        for _, layer in self.named_layers():
+            layer._set_trains(bool(requires_grad))
+        above: Layer | None = self
+        while above is not None:
+            above._forget_graphs()
+            above = above._parent
+        return self
+
+    def freeze(self) -> Self:
+        """requires_grad_(False)."""
+        return self.requires_grad_(False)
+
+    def _set_trains(self, on: bool) -> None:
+        self.__dict__["_trains"] = on
+        for t in vars(self).values():
+            if isinstance(t, Tensor) and t.stores_grad:
+                t.requires_grad = on
+
+    def _forget_graphs(self) -> None:
+        """Graphs of a model that were recorded with other parameters."""
+
+    # -- texts --
+
+    def extra_repr(self) -> str:
+        """What repr shows in the layer's own line: the arguments that it was made with."""
+        return show.arguments(self)
+
+    def __repr__(self) -> str:
+        return show.text(self)
+
+    def _repr_html_(self) -> str:
+        return show.html(self)
 
     # -- helpers of forward --
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 
 from weir import _capi as capi
@@ -49,6 +50,31 @@ Rounde, rounde = rounding("Rounde", "rounde", capi.weir_round_even,
 
 SoftPlus, softplus = unary("SoftPlus", "softplus", capi.weir_softplus, "log(1 + exp(x)).")
 SoftSign, softsign = unary("SoftSign", "softsign", capi.weir_softsign, "x / (1 + |x|).")
+ReLU6, relu6 = unary("ReLU6", "relu6", capi.weir_relu6, "min(max(x, 0), 6).")
+Gelu, gelu = unary("Gelu", "gelu", capi.weir_gelu, "x/2 (1 + erf(x / sqrt 2)).")
+Silu, silu = unary("Silu", "silu", capi.weir_silu, "x sigmoid(x).")
+HardSwish, hardswish = unary("HardSwish", "hardswish", capi.weir_hardswish,
+                             "x clamp(x / 6 + 1/2, 0, 1).")
+LogSigmoid, log_sigmoid = unary("LogSigmoid", "log_sigmoid", capi.weir_log_sigmoid,
+                                "-log(1 + exp(-x)), without overflow.")
+
+
+def _mish(x: Handle) -> Handle:
+    return capi.weir_mul(x, capi.weir_tanh(capi.weir_softplus(x)))
+
+
+def _gelu_tanh(x: Handle) -> Handle:
+    """x/2 (1 + tanh(u)) = x sigmoid(2 u)."""
+    square = capi.weir_mul(x, x)
+    u2 = capi.weir_mul(x, capi.weir_affine(square, 2 * GELU_SCALE * 0.044715, 2 * GELU_SCALE))
+    return capi.weir_mul(x, capi.weir_sigmoid(u2))
+
+
+GELU_SCALE = math.sqrt(2 / math.pi)
+Mish, mish = unary("Mish", "mish", _mish, "x tanh(log(1 + exp(x))).")
+GeluTanh, gelu_tanh = unary(
+    "GeluTanh", "gelu_tanh", _gelu_tanh,
+    "x/2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which is close to gelu.")
 
 
 class Identity(Core):

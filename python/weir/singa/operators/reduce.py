@@ -89,3 +89,19 @@ class SoftMax(Core):
 def softmax(x: Tensor, axis: int = 1) -> Tensor:
     """Softmax over `axis` and all axes after it together, as SINGA; -1 is the last axis alone."""
     return SoftMax(axis)(x)[0]
+
+
+class LogSoftMax(Core):
+    """The logarithm of the softmax over one axis."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: CTensor) -> CTensor:
+        return out(capi.weir_log_softmax(floating(x), axis_of(self.axis, x.nDim(), self.name)), x)
+
+
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """The logarithm of the softmax over one axis, without overflow."""
+    return LogSoftMax(axis)(x)[0]
