@@ -99,7 +99,7 @@ VALUES = [
     (lambda: A.constant_of_shape(tensor.from_numpy(np.array([2, -1], np.int32))),
      r"shape \(2, -1\) has a negative size"),
     (lambda: tuned("slowest"), "CudnnConvHandle: prefer is 'slowest', must be one of"),
-    (lambda: mode_of(0), r"mode 0, must be 2 \(LSTM\) or 3 \(GRU\)"),
+    (lambda: mode_of(4), r"mode 4, must be 0 \(ReLU\), 1 \(tanh\), 2 \(LSTM\) or 3 \(GRU\)"),
     (lambda: layer.CudnnRNN(2, use_mask=True)(ones(1, 2, 3)), "CudnnRNN: .*seq_lengths"),
     (lambda: recorded_without_tensors(), "needs a Tensor"),
 ]
