@@ -38,7 +38,7 @@ weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast name record value)
 weir_sources(graph src/graph/ir format graph names session)
-weir_sources(graph src/graph/memory/budget apply budget budget_context cache from_graph frontier
+weir_sources(graph src/graph/memory/budget apply budget budget_context cache from_graph frontier largest
     region replan timing value_ranges)
 weir_sources(graph src/graph/memory/explain explain picture reasons)
 weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
@@ -74,6 +74,6 @@ weir_sources(model src/model/data csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
-weir_sources(tool src/tool bench bench_case commands complete dump help info interpose json main
+weir_sources(tool src/tool bench bench_case commands complete dump fit help info interpose json main
     manual near options option_table place plan process run_graph summary
     worker)

@@ -120,6 +120,20 @@ typedef enum weir_sweep_format {
 /* Budgets against extra time; you own the text (weir_text_free). */
 WEIR_API char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form);
 
+/* ---- the largest batch ---- */
+
+/* Plans a step for a batch of this size: WEIR_OK if it fits, ERR_BUDGET or ERR_NOMEM if it does
+ * not; any other status ends the search. */
+typedef weir_status (*weir_batch_fn)(void *ctx, int64_t batch);
+
+/* Finds the largest batch from 1 to `most`, in samples, that fits: doubles it from `first` and then
+ * halves the interval. *batch is one that `fits` accepted, and *batch + 1, unless it is above
+ * `most`, was refused. (A planner may refuse one batch and accept a larger one; the search does not
+ * look for these.) Fails as `fits` failed for a batch of 1; ERR_INVALID unless 1 <= first <= most.
+ */
+WEIR_API weir_status weir_largest_batch(weir_batch_fn fits, void *ctx, int64_t first, int64_t most,
+                                        int64_t *batch);
+
 /* ---- offsets alone ---- */
 
 /* The names of all placements, separated by ", ". Static. */

@@ -45,7 +45,9 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from .files import (load_npz as load_npz, load_safetensors as load_safetensors,
         safetensors_metadata as safetensors_metadata, save_npz as save_npz,
         save_safetensors as save_safetensors)
-    from .graph import Graph as Graph
+    from .fit import LargestBatch as LargestBatch, largest_batch as largest_batch
+    from .graph import Graph as Graph, NonFinite as NonFinite
+    from .names import name_scope as name_scope
     from .planning_progress import (PlanningProgress as PlanningProgress,
         set_planning_progress as set_planning_progress)
     from .settings import (autocast as autocast, cpu as cpu, no_grad as no_grad,
@@ -68,6 +70,7 @@ _NAMES = {
                "ones_like", "rand", "randn", "zeros", "zeros_like"),
     "files": ("load_npz", "load_safetensors", "safetensors_metadata", "save_npz",
               "save_safetensors"),
+    "fit": ("LargestBatch", "largest_batch"),
     "graph": ("Graph", "NonFinite"),
     "names": ("name_scope",),
     "planning_progress": ("PlanningProgress", "set_planning_progress"),
@@ -78,13 +81,15 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 
 __all__ = ["arange", "array", "autocast", "autograd", "BudgetError", "checkpoint", "cpu", "data",
            "device", "DeviceError", "DtypeError", "empty", "Error", "errors", "eye", "FileError",
-           "from_dlpack", "full", "full_like", "Graph", "GraphWarning", "image_tool", "initializer",
-           "InvalidError", "layer", "load_npz", "load_safetensors", "load_torch_state_dict",
-           "model", "module", "no_grad", "NoKernelError", "ones", "ones_like", "opt", "optimizer",
-           "OutOfMemoryError", "OutOfRangeError", "plot", "progress", "rand", "randn",
-           "safetensors_metadata", "save_npz", "save_safetensors", "set_seed", "ShapeError",
-           "show_config", "singa_wrap", "snapshot", "StateError", "tensor", "to_torch_state_dict",
-           "typing", "utils", "zeros", "zeros_like"]
+           "from_dlpack", "full", "full_like", "Graph", "GraphWarning", "image_tool",
+           "initializer", "InvalidError", "largest_batch", "LargestBatch", "layer", "load_npz",
+           "load_safetensors", "load_torch_state_dict", "model", "module", "name_scope", "no_grad",
+           "NoKernelError", "NonFinite", "ones", "ones_like", "opt", "optimizer",
+           "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
+           "randn", "safetensors_metadata", "save_npz", "save_safetensors",
+           "set_planning_progress", "set_seed", "ShapeError", "show_config", "singa_wrap",
+           "snapshot", "StateError", "tensor", "to_torch_state_dict", "typing", "utils", "zeros",
+           "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):

@@ -349,7 +349,7 @@ static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
         t->apply = weir_step_new(t->dev, record_apply, t, &(weir_step_options){graph, {0}});
     if (!t->x || !t->y || !t->optim || !t->step || (t->parts > 1 && !t->apply))
         return weir_error_status();
-    return write_data(t, n, classes_of(n, px), tool_simulated(o));
+    return o->dry ? WEIR_OK : write_data(t, n, classes_of(n, px), tool_simulated(o));
 }
 
 weir_status tool_bench_case_open(tool_bench_case *t, const tool_options *o, bool graph)

@@ -119,7 +119,7 @@ static int complain(const tool_options *o, const tool_command *c, int found, cha
 static void set_defaults(tool_options *o, const tool_command *c)
 {
     *o = (tool_options){.command = c->name};
-    for (const tool_option *r = NULL; (r = tool_option_next(NULL, r));) {
+    for (const tool_option *r = NULL; (r = tool_option_next(c, r));) {
         char *const field = (char *)o + r->at;
         if (r->number)
             *(int64_t *)(void *)field = r->number;
@@ -131,7 +131,7 @@ static void set_defaults(tool_options *o, const tool_command *c)
 /* What one option alone cannot know. */
 static int check(const tool_options *o, const tool_command *c)
 {
-    if (!(c->bit & (TRAIN | TOOL_BIT_SUMMARY)))
+    if (!(c->bit & (TRAIN | TOOL_BIT_SUMMARY | TOOL_BIT_FIT)))
         return TOOL_DONE;
     if (o->micro && o->batch && o->batch % o->micro)
         return tool_say(o, TOOL_USAGE, "--micro %lld does not divide the batch of %lld",

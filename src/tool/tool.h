@@ -1,8 +1,8 @@
 /* tool.h - what the files of the command-line tool share: commands and options, help, JSON, a model
  * in training, heap counters.
- * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, help.c, info.c, interpose.c,
- * json.c, main.c, manual.c, near.c, options.c, option_table.c, place.c, plan.c, process.c,
- * run_graph.c, summary.c and worker.c.
+ * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, fit.c, help.c, info.c,
+ * interpose.c, json.c, main.c, manual.c, near.c, options.c, option_table.c, place.c, plan.c,
+ * process.c, run_graph.c, summary.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -27,6 +27,7 @@ typedef struct tool_options {
     const char *file, *second; /* the operands, for commands that take some */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
         profile_steps, memory, levels;
+    bool        dry;            /* inputs are not written: the step is only planned */
 } tool_options;
 
 typedef struct tool_command {
@@ -41,7 +42,7 @@ typedef struct tool_command {
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
        TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128,
-       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512 };
+       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024 };
 
 /* An option of one or more commands. A number has a range; a text is one of some words, or any. */
 typedef struct tool_option {
@@ -116,6 +117,7 @@ int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
 int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
+int tool_fit(const tool_options *o);
 int tool_summary(const tool_options *o);
 int tool_plan(const tool_options *o);
 int tool_place(const tool_options *o);
