@@ -80,7 +80,7 @@ plugins=$("$builder" -m zipfile -l "$wheel" | grep -c 'weir/libweir_cuda.so')
 [ "$plugins" -eq "$([ -f "$plugin" ] && echo 1 || echo 0)" ]
 check "$?" "the wheel has the plugin if it was given one ($plugins)"
 
-# The module needs libc, libgomp and oneDNN at most: no JSON reader, no LZ4, BLAS or libpython.
+# The module needs libc, libgomp, oneDNN and jansson at most: no LZ4, BLAS or libpython.
 "$builder" -m zipfile -e "$wheel" "$work/flat"
 module=$(find "$work/flat/weir" -name '_swig*.so')
 for field in Summary Author Keywords License-Expression License-File Classifier Requires-Python \
@@ -90,7 +90,7 @@ for field in Summary Author Keywords License-Expression License-File Classifier 
 done
 if command -v readelf >/dev/null 2>&1; then
     others=$(readelf -d "$module" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
-        grep -Ev '^(libc|libm|libdl|libpthread|libgomp|libdnnl|ld-linux-[^.]*)\.so')
+        grep -Ev '^(libc|libm|libdl|libpthread|libgomp|libdnnl|libjansson|ld-linux-[^.]*)\.so')
     [ -n "$module" ] && [ -z "$others" ]
     check "$?" "the module needs no other library: $others"
 fi
@@ -119,6 +119,7 @@ try() {
         ! grep -E 'could not be opened|another build' "$work/out"
         check "$?" "$name: the plugin for cards can be opened"
     fi
+    good "$name: the command weir" "$work/env/bin/weir" info
     good "$name: a graph runs" "$work/env/bin/python" "$root/test/wheel_use.py"
     printf 'from singa import autograd, tensor\nprint(autograd.__name__)\n' >"$work/script.py"
     good "$name: python -m weir.singa" "$work/env/bin/python" -m weir.singa "$work/script.py"

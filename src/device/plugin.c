@@ -33,8 +33,7 @@ static const weir_plugin_host host = {
     .spill_wait = weir_spill_wait,
 };
 
-/* The folder that this library was loaded from, with a trailing '/'; "" if it is unknown. */
-static void own_folder(char *to, size_t capacity)
+void weir_plugin_folder(char *to, size_t capacity)
 {
     Dl_info     info;
     const char *slash;
@@ -74,7 +73,7 @@ const weir_device_ops *weir_plugin_find(const char *name, size_t n)
         return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: unknown device '%s' (expected "
                                                "cpu, sim or the name of a plugin)", name);
     snprintf(file, sizeof file, "libweir_%.*s.so", (int)n, name);
-    own_folder(folder, sizeof folder);
+    weir_plugin_folder(folder, sizeof folder);
     if (asked && *asked)
         lib = open_at(asked, file, why, sizeof why);
     else if (!(lib = open_at(folder, file, why, sizeof why)))

@@ -38,4 +38,8 @@ typedef const weir_device_ops *(*weir_plugin_fn)(const weir_plugin_host *host);
  * sentence that lists the places searched. */
 const weir_device_ops *weir_plugin_find(const char *name, size_t n);
 
+/* The folder that libweir, or the program that contains it, was loaded from, with a trailing '/';
+ * "" if it is unknown. */
+void weir_plugin_folder(char *to, size_t capacity);
+
 #endif

@@ -5,7 +5,8 @@
  * is derived from cpuid, set in the environment while the library loads, and checked afterwards; a
  * library that still selected inferior kernels is not used, since our own product is faster.
  *
- * WEIR_OPENBLAS=0 disables it; any other value is the name or path of the library to load. The
+ * WEIR_OPENBLAS=0 disables it; any other value is the name or path of the library to load. Without
+ * it libweir_openblas.so beside libweir comes first, which a wheel carries, then the system's. The
  * library maps a buffer for each of its threads when it is loaded, and one for each caller at its
  * first product; if a mapping fails, it retries forever. So the address space is checked before
  * loading, and a first product is computed at once, after which the buffers exist. Without the
@@ -23,6 +24,7 @@
 
 #include "core/mem.h"
 #include "device/cpu/context.h"
+#include "device/plugin.h"
 #include "device/resources.h"
 
 #define CORETYPE "OPENBLAS_CORETYPE"
@@ -57,6 +59,19 @@ static bool core_good(const char *core)
     return false;
 }
 
+/* The library that a wheel carries beside this one; NULL if it is missing. */
+static void *open_beside(int flags)
+{
+    static const char name[] = "libweir_openblas.so";
+    char              path[4096];
+
+    weir_plugin_folder(path, sizeof path - sizeof name);
+    if (!*path)
+        return NULL;
+    strcat(path, name);
+    return dlopen(path, flags);
+}
+
 static void *open_first(void)
 {
     static const char *const names[] = {
@@ -71,7 +86,7 @@ static void *open_first(void)
     const char *const named = getenv("WEIR_OPENBLAS");
     if (named && *named)
         return dlopen(named, flags);
-    void *lib = NULL;
+    void *lib = open_beside(flags);
     for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++)
         lib = dlopen(names[i], flags);
     return lib;
