@@ -40,7 +40,7 @@ weir_sources(graph src/graph/frontend autocast name record value)
 weir_sources(graph src/graph/ir format graph names session)
 weir_sources(graph src/graph/memory/budget apply budget budget_context cache from_graph frontier largest
     region replan timing value_ranges)
-weir_sources(graph src/graph/memory/explain explain picture reasons)
+weir_sources(graph src/graph/memory/explain explain html picture reasons)
 weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
     stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order relu_sign_bits

@@ -1,4 +1,5 @@
-# text.cmake - C headers as the bytes of an array, for kernels that are compiled at run time.
+# text.cmake - texts as the bytes of an array: C headers for kernels that are compiled at run time,
+# and the page of weir dump --what html.
 #
 #   cmake -D OUTPUT=FILE -D "INPUTS=FILE;..." -P text.cmake
 #

@@ -190,7 +190,8 @@ typedef enum weir_text {
     WEIR_TEXT_ADDRESSES_SVG, /* address map: lifetime x offset rectangles */
     WEIR_TEXT_JSON,          /* graph and plan as JSON */
     WEIR_TEXT_STEPFILE,      /* weir_graph_stepfile(g, NULL, WEIR_TIMES_ROOFLINE) */
-    WEIR_TEXT_EXPLAIN        /* the plan's decision for each tensor, its reason and its cost */
+    WEIR_TEXT_EXPLAIN,       /* the plan's decision for each tensor, its reason and its cost */
+    WEIR_TEXT_HTML           /* all of it as one web page: zoom, search, comparison of two plans */
 } weir_text;
 
 /* Text of a planned graph; you own it (weir_text_free). NULL on failure. */

@@ -29,7 +29,8 @@ else:
 KINDS = {"graph": capi.WEIR_TEXT_GRAPH, "plan": capi.WEIR_TEXT_PLAN, "cost": capi.WEIR_TEXT_COST,
          "dot": capi.WEIR_TEXT_DOT, "timeline": capi.WEIR_TEXT_TIMELINE_SVG,
          "addresses": capi.WEIR_TEXT_ADDRESSES_SVG, "json": capi.WEIR_TEXT_JSON,
-         "outline": capi.WEIR_TEXT_STEPFILE, "explain": capi.WEIR_TEXT_EXPLAIN}
+         "outline": capi.WEIR_TEXT_STEPFILE, "explain": capi.WEIR_TEXT_EXPLAIN,
+         "html": capi.WEIR_TEXT_HTML}
 
 
 class PlanItem(TypedDict):
@@ -162,7 +163,7 @@ class Graph:
     def text(self, kind: str = "plan") -> str:
         """A view of the step as text: "graph" (operations after the passes), "plan" (what runs,
         with addresses), "explain" (what the budget did with each tensor), "cost", "dot", "json",
-        "outline" (a step file), "timeline" or "addresses" (pictures, SVG)."""
+        "outline" (a step file), "timeline" or "addresses" (pictures, SVG), "html" (a page)."""
         if kind not in KINDS:
             raise ValueError(f"unknown kind {kind!r} (expected {', '.join(KINDS)})")
         return capi.weir_graph_text(self.handle, KINDS[kind])
@@ -182,6 +183,15 @@ class Graph:
         if kind not in ("timeline", "addresses"):
             raise ValueError(f"unknown kind {kind!r} (expected timeline or addresses)")
         self.save(path, kind)
+
+    def save_html(self, path: Path) -> None:
+        """Writes the plan as one web page: memory over the step with zoom, search by layer, the
+        decision for each tensor and its reason, and a comparison with another such page."""
+        self.save(path, "html")
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: the timeline of a planned graph."""
+        return None if self._handle is None else self.text("timeline")
 
 
 def check_plan(device: Device, **plan: Unpack[PlanOptions]) -> None:

@@ -62,6 +62,7 @@ static char *text_of(const tool_options *o, const tool_bench_case *t, weir_graph
         {"addresses", WEIR_TEXT_ADDRESSES_SVG},
         {"json", WEIR_TEXT_JSON},
         {"explain", WEIR_TEXT_EXPLAIN},
+        {"html", WEIR_TEXT_HTML},
     };
     if (strcmp(what, "profile") == 0)
         return profile(g, t->dev);

@@ -99,7 +99,8 @@ static const tool_option rows[] = {
     {"picture", "FILE", "draw the plan as SVG: live bytes over time, and the streams",
      TOOL_BIT_PLAN, AT(picture), .file = true},
     {"what", "W", "the text to write", TOOL_BIT_DUMP, AT(what),
-     .words = "graph, plan, cost, dot, timeline, addresses, json, outline, explain, profile, trace",
+     .words = "graph, plan, cost, dot, timeline, addresses, html, json, outline, explain, profile, "
+              "trace",
      .text = "plan"},
     {"levels", "N", "levels of layers to show (default: all)", TOOL_BIT_SUMMARY, AT(levels), 1,
      100},

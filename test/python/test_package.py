@@ -166,6 +166,10 @@ def test_graph_saves_pictures(tmp_path):
     for kind in ("timeline", "addresses"):
         step.save_svg(tmp_path / kind, kind)
         assert xml.etree.ElementTree.parse(tmp_path / kind).getroot().tag.endswith("svg")
+    step.save_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == step.text("html")
+    assert step._repr_svg_() == step.text("timeline")
+    assert weir.Graph(weir.cpu())._repr_svg_() is None
     step.save(tmp_path / "plan", "plan")
     assert (tmp_path / "plan").read_text() == step.text("plan")
     with pytest.raises(ValueError):

@@ -1,6 +1,7 @@
 /* text.c - the texts about a planned graph by kind, and the step description in JSON. */
 #include "core/status.h"
 #include "graph/memory/budget/from_graph.h"
+#include "graph/memory/explain/html.h"
 #include "graph/memory/explain/reasons.h"
 #include "graph/report/report.h"
 
@@ -16,6 +17,7 @@ char *weir_graph_text(const weir_graph *g, weir_text what)
         [WEIR_TEXT_JSON] = weir_format_json,
         [WEIR_TEXT_STEPFILE] = weir_format_stepfile,
         [WEIR_TEXT_EXPLAIN] = weir_format_explain,
+        [WEIR_TEXT_HTML] = weir_format_html,
     };
     weir_string s = {0};
 

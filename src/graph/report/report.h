@@ -22,6 +22,9 @@ void weir_format_addresses(const weir_graph *g, weir_string *s);
 void weir_format_json(const weir_graph *g, weir_string *s);
 void weir_format_stepfile(const weir_graph *g, weir_string *s);
 
+/* The instruction that awaits the transfer begun by instruction i of a plan with streams. */
+uint32_t weir_awaited(const weir_graph *g, uint32_t i);
+
 /* Writes the step as the JSON that planners exchange. name: NULL for the graph's number; seconds as
  * below. */
 void weir_show_step(const weir_graph *g, const char *name, const double *seconds, weir_string *s);

@@ -137,8 +137,7 @@ static void draw_recomputed(weir_chart *c, const weir_graph *g)
     }
 }
 
-/* The instruction that awaits the transfer begun by instruction i. */
-static uint32_t awaited(const weir_graph *g, uint32_t i)
+uint32_t weir_awaited(const weir_graph *g, uint32_t i)
 {
     const uint64_t ticket = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr)->ticket;
 
@@ -160,7 +159,7 @@ static void draw_copies(weir_chart *c, const weir_graph *g)
         if (!out && n->op != WEIR_OP_SPILL_IN)
             continue;
         const weir_spill_attr *a = weir_spill_attr_of(n->op, n->attr);
-        weir_svg_bar(c, out ? 1 : 2, i, awaited(g, i), out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
+        weir_svg_bar(c, out ? 1 : 2, i, weir_awaited(g, i), out ? WEIR_OUT_COLOUR : WEIR_IN_COLOUR);
         weir_string_add(c->s, " fill-opacity=\"0.7\" stroke=\"#fff\" stroke-width=\"0.5\"><title>"
                         "%s: ", out ? "out" : "in");
         weir_format_tensor(c->s, g, weir_storage_of(g, out ? n->in[0] : n->out[0]), weir_svg_text);

@@ -439,20 +439,52 @@ static void add_head(const weir_table *t)
                     " read by", "decision, reason and cost");
 }
 
+/* Gathers the rows and sorts them. */
+static bool rows_of(weir_table *t)
+{
+    if (!gather(t))
+        return false;
+    qsort(t->row, t->s->p->tensors.n, sizeof *t->row, by_bytes);
+    return true;
+}
+
+static void table_free(weir_table *t)
+{
+    weir_mem_free(t->moment);
+    weir_mem_free(t->row);
+}
+
 void weir_explain(const weir_schedule *s, const weir_naming *n, weir_string *text)
 {
     weir_table t = {.s = s, .n = n, .text = text};
 
-    if (!gather(&t)) {
+    if (!rows_of(&t)) {
         text->failed = true;
     } else {
         add_head(&t);
-        weir_row *const rows = t.row;
-        qsort(rows, s->p->tensors.n, sizeof *rows, by_bytes);
         for (uint32_t k = 0; k < s->p->tensors.n; k++)
-            add_row(&t, &rows[k]);
+            add_row(&t, &t.row[k]);
         add_sums(&t);
     }
-    weir_mem_free(t.moment);
-    weir_mem_free(t.row);
+    table_free(&t);
+}
+
+bool weir_explain_each(const weir_schedule *s, const weir_naming *n,
+                       void (*tell)(void *to, uint32_t tensor, const char *decision,
+                                    const char *why), void *to)
+{
+    weir_string why = {0};
+    weir_table  t = {.s = s, .n = n, .text = &why};
+    bool        ok = rows_of(&t);
+
+    for (uint32_t k = 0; ok && k < s->p->tensors.n; k++) {
+        why.n = 0;
+        explain_row(&t, &t.row[k]);
+        ok = !why.failed;
+        if (ok)
+            tell(to, t.row[k].tensor, fate_name[fate_of(&t.row[k])], why.at);
+    }
+    weir_mem_free(why.at);
+    table_free(&t);
+    return ok;
 }

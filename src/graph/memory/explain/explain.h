@@ -33,6 +33,13 @@ uint32_t weir_peak_event(const weir_schedule *s);
  * valid. If memory runs out, the string is marked as failed. */
 void weir_explain(const weir_schedule *s, const weir_naming *n, weir_string *text);
 
+/* Calls tell(to, tensor, decision, why) for every tensor, the largest first: the decision in a word
+ * or two ("kept", "in place"), and the table's last column. Both texts are gone after the call. The
+ * schedule must be ended and valid. Returns false, maybe after some calls, if memory ran out. */
+bool weir_explain_each(const weir_schedule *s, const weir_naming *n,
+                       void (*tell)(void *to, uint32_t tensor, const char *decision,
+                                    const char *why), void *to);
+
 /* Appends an SVG picture: live bytes by kind over time, and the streams below. Errors as above. */
 void weir_picture(const weir_schedule *s, const weir_naming *n, weir_string *svg);
 

@@ -98,7 +98,25 @@ static weir_status find_bounds(const weir_graph *g, const weir_reasons *r, size_
     return WEIR_OK;
 }
 
-static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_string *s)
+/* Where the decisions go, as JSON. */
+typedef struct weir_decisions {
+    const uint32_t *storage; /* [tensors] */
+    weir_string    *s;
+    bool            any;
+} weir_decisions;
+
+static void add_decision(void *to, uint32_t tensor, const char *decision, const char *why)
+{
+    weir_decisions *const d = to;
+
+    weir_string_add(d->s, "%s[%u, \"%s\", \"", d->any ? ",\n" : "\n", d->storage[tensor], decision);
+    weir_string_add_json(d->s, why);
+    weir_string_add(d->s, "\"]");
+    d->any = true;
+}
+
+/* json: as weir_format_decisions; else as weir_format_explain. */
+static weir_status explain(const weir_graph *g, const weir_reasons *r, bool json, weir_string *s)
 {
     const size_t resident = weir_plan_resident(g), base = resident - movable_bytes(g, r);
     weir_explained   n = {.g = g};
@@ -119,7 +137,11 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, weir_stri
     const bool ok = n.storage && n.instr;
     if (ok) {
         fill(&n, r);
-        weir_explain(&r->s, &naming, s);
+        weir_decisions to = {.storage = n.storage, .s = s};
+        if (json)
+            s->failed |= !weir_explain_each(&r->s, &naming, add_decision, &to);
+        else
+            weir_explain(&r->s, &naming, s);
     }
     weir_mem_free(n.storage);
     weir_mem_free(n.instr);
@@ -143,30 +165,39 @@ static weir_status as_it_is(const weir_graph *g, weir_reasons *r)
 }
 
 /* Explains a graph that will be planned again: its replan record has the reasons. */
-static void explain_measured(const weir_graph *g, weir_string *s)
+static weir_status explain_measured(const weir_graph *g, bool json, weir_string *s)
 {
     const weir_budget_context *f = &g->replan->f;
     const weir_reasons         r = {.p = *f->answers, .s = f->answer, .widest = f->widest,
                                     .tensor_of = f->tensor_of, .storages = f->old.storages};
 
-    s->failed |= explain(g, &r, s) != WEIR_OK;
+    return explain(g, &r, json, s);
+}
+
+static weir_status explain_planned(const weir_graph *g, bool json, weir_string *s)
+{
+    if (g->replan)
+        return explain_measured(g, json, s);
+    if (g->plan->reasons)
+        return explain(g, g->plan->reasons, json, s);
+
+    weir_reasons *const made = weir_reasons_new();
+    weir_status         status = made ? as_it_is(g, made) : WEIR_ERR_NOMEM;
+
+    if (status == WEIR_OK)
+        status = explain(g, made, json, s);
+    weir_ref_drop(made);
+    return status;
 }
 
 void weir_format_explain(const weir_graph *g, weir_string *s)
 {
-    weir_reasons *made = NULL;
-    weir_status   status = WEIR_OK;
+    s->failed |= explain_planned(g, false, s) != WEIR_OK;
+}
 
-    if (g->replan) {
-        explain_measured(g, s);
-        return;
-    }
-    if (!g->plan->reasons) {
-        made = weir_reasons_new();
-        status = made ? as_it_is(g, made) : WEIR_ERR_NOMEM;
-    }
-    if (status == WEIR_OK)
-        status = explain(g, made ? made : g->plan->reasons, s);
-    s->failed |= status != WEIR_OK;
-    weir_ref_drop(made);
+void weir_format_decisions(const weir_graph *g, weir_string *s)
+{
+    weir_string_add(s, "[");
+    s->failed |= explain_planned(g, true, s) != WEIR_OK;
+    weir_string_add(s, "]");
 }

@@ -9,4 +9,8 @@
  * as failed. */
 void weir_format_explain(const weir_graph *g, weir_string *s);
 
+/* Appends the same decisions as a JSON list, [[storage, "decision", "reason and cost"], ...]. A
+ * copy made by the memory planner has none: its origin has. Errors as above. */
+void weir_format_decisions(const weir_graph *g, weir_string *s);
+
 #endif
