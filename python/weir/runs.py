@@ -200,6 +200,8 @@ class _OptimiserFile:
         self.counts = self.name in COUNTING
         kind = "f64" if optimiser.dtype == core.kDouble else "f32"
         self.rate = f"optim.lr.{kind}"
+        self.rates = {f"optim.groups.{i}.lr": group for i, group in enumerate(optimiser.groups)
+                      if not isinstance(group.lr, optimisers.Share)}
 
     @staticmethod
     def name_of(state: str) -> Callable[[str], str]:
@@ -232,9 +234,11 @@ class _OptimiserFile:
 
     def entries(self) -> list[Entry]:
         """The same for writing, with the rate that was set."""
-        number = np.array(self.optimiser.lr.init_value, np.float64)
+        rates = {"optim.lr": self.optimiser.lr.init_value,
+                 **{name: group.lr.init_value for name, group in self.rates.items()}}
         return [*_entries(self.items().values()),
-                Entry("optim.lr", "F64", (), partial(packed, number, "F64"))]
+                *(Entry(name, "F64", (), partial(packed, np.array(rate, np.float64), "F64"))
+                  for name, rate in rates.items())]
 
     def absent(self, archive: Archive, items: Mapping[str, Item]) -> list[str]:
         """Names that may be missing: all states of a parameter, if no update had made one."""
@@ -255,6 +259,9 @@ class _OptimiserFile:
                 if t is not None and not there:
                     t.data.SetFloatValue(0.0)
             _take_parts(archive, self.parts, set(), name_of, partial(self.state, table))
+        for name, group in self.rates.items():
+            if isinstance(group.lr, optimisers.Constant):
+                group.lr = float(archive[name])
         counter = archive["optim.step"] if self.counts else archive.metadata.get("weir_counter")
         self.optimiser.resume(float(step if counter is None else counter),
                               self._rate_in(archive))
@@ -360,16 +367,19 @@ def load_run(model: Layer, path: Path, optimiser: object = None,
         step = _check_numbers(archive, states)
         seed, position = _number(archive, "weir_seed"), _number(archive, "weir_position")
         items, optional = {**_model_items(parts), **plain}, []
+        rates: list[str] = []
         if states is not None:
             items.update(states.items(archive))
-            items["optim.lr"] = Item("optim.lr", "F64", (), [])
+            rates = ["optim.lr", *states.rates]
+            items.update((name, Item(name, "F64", (), [])) for name in rates)
             optional = states.absent(archive, items)
         misfit = _compared(archive, items, optional)
         if misfit:
             raise _refused("load_run", archive, items, misfit)
-        if states is not None and not np.isfinite(archive["optim.lr"]):
-            raise FileError(f"load_run: {archive.path}: the learning rate is "
-                            f"{archive['optim.lr']}, must be finite")
+        for name in rates:
+            if not np.isfinite(archive[name]):
+                raise FileError(f"load_run: {archive.path}: the learning rate is "
+                                f"{archive[name]}, must be finite ({name})")
         _take_parts(archive, parts, set(), lambda name: name, lambda part: part.tensor)
         for name, item in plain.items():
             t = item.shares[0][2]

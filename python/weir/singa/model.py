@@ -33,6 +33,7 @@ from . import autograd
 from .capture import MAX_GRAPHS, Capture, captured
 from .layers.base import Computes, Layer, LayerMeta, first_tensor
 from .tensor import Tensor
+from .updates.ema import EMA
 
 if TYPE_CHECKING:
     from .opt import Optimizer
@@ -321,14 +322,15 @@ class Model(Layer, metaclass=ModelMeta):
                  tensors: Mapping[str, Tensor] | None = None, keep_previous: bool = False,
                  names: Mapping[str, str] | None = None) -> None:
         """Writes all that the training needs to go on with equal bits: the model, the states of
-        self.optimizer, its rate, step counter and loss scaler, the position of the device's random
-        stream, and `tensors`, the script's own, by name.
+        self.optimizer, its rates, step counter and loss scaler, the means of an opt.EMA that is an
+        attribute, the position of the device's random stream, and `tensors`, the script's own, by
+        name.
 
         step: the number that load_run returns; default: the optimiser's steps so far. Call it
         between two steps. weir_run_load reads the file in C.
         """
-        runs.save_run(self, path, getattr(self, "optimizer", None), step, tensors, keep_previous,
-                      names)
+        runs.save_run(self, path, getattr(self, "optimizer", None), step,
+                      {**self._means(), **(tensors or {})}, keep_previous, names)
 
     def load_run(self, path: Path, tensors: Mapping[str, Tensor] | None = None,
                  names: Mapping[str, str] | None = None) -> int:
@@ -338,7 +340,13 @@ class Model(Layer, metaclass=ModelMeta):
         changes. Graphs that were recorded before go on with what was read. Steps that follow have
         the bits of a run that was never interrupted.
         """
-        return runs.load_run(self, path, getattr(self, "optimizer", None), tensors, names)
+        return runs.load_run(self, path, getattr(self, "optimizer", None),
+                             {**self._means(), **(tensors or {})}, names)
+
+    def _means(self) -> dict[str, Tensor]:
+        """The tensors of opt.EMA objects that are attributes: {"ema.fc1.W": Tensor}."""
+        return {f"{name}.{path}": t for name, value in vars(self).items()
+                if isinstance(value, EMA) for path, t in value.state_dict().items()}
 
     def save_states(self, fpath: Path,
                     aux_states: Mapping[str, Tensor | Array] | None = None) -> None:

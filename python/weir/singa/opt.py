@@ -6,7 +6,7 @@ kept by a parameter's name; of several parameters with one name each has its own
 """
 from __future__ import annotations
 
-import os
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar, Union, cast
 
@@ -16,85 +16,24 @@ from .asserted import DtypeError, ShapeError, StateError
 from . import singa_wrap as singa
 from .tape import backward, no_gradient
 from .raw.tensor import CTensor
-from .updates.schedules import (Constant, DecayScheduler, ExponentialDecay,  # noqa: F401
-                                f64_of, schedule, value_at)
+from .updates.ema import EMA  # noqa: F401
+from .updates.groups import Group, Rate, Share, Where, is_constant  # noqa: F401
+from .updates.launcher import refuse_launcher
+from .updates.scaler import LossScaler, zeros_state  # noqa: F401
+from .updates.schedules import (  # noqa: F401
+    Constant, CosineDecay, DecayScheduler, ExponentialDecay, LinearDecay, MultiStepDecay, OneCycle,
+    PolynomialDecay, SequentialSchedule, StepDecay, WarmUp, f64_of, schedule, value_at)
 from .tensor import Tensor, float32
-from weir.typing import Array, Handle, Shape
+from weir.typing import Array, Handle
 
+__all__ = ["AdaGrad", "Adam", "AdamW", "Constant", "CosineDecay", "DecayScheduler", "DistOpt",
+           "EMA", "ExponentialDecay", "Group", "LinearDecay", "LossScaler", "MultiStepDecay",
+           "OneCycle", "Optimizer", "PolynomialDecay", "Rate", "RMSProp", "SequentialSchedule",
+           "SGD", "Share", "StepDecay", "WarmUp", "Where"]
 
-def _zeros(shape: Shape, device: core.Device, dtype: int) -> Tensor:
-    """A Tensor of zeros that no graph records the making of."""
-    with device.at_once():
-        raw = singa.Tensor(shape, device, dtype)
-        raw.SetFloatValue(0.0)
-    return Tensor(data=raw, requires_grad=False)
-
-
-Rate: TypeAlias = Union[float, DecayScheduler]          # a number, or one that changes
 State: TypeAlias = Union[float, Tensor, Array, Mapping[str, Union[Tensor, Array]]]
 Pair: TypeAlias = tuple[Tensor, Tensor]                 # a parameter, its gradient
 O = TypeVar("O")
-
-
-# ---- losses of half precision ----
-
-class LossScaler:
-    """Multiplies losses by a scale, so that gradients in float16 do not vanish, and divides the
-    gradients by it: SGD(..., scaler=LossScaler()).
-
-    After `interval` steps in a row whose gradients were finite the scale is multiplied by growth;
-    after one that was not by backoff, and that step updates nothing. fixed: the scale stays.
-    bfloat16 needs none of it. All of it is done by the device, within a graph, too.
-    """
-
-    def __init__(self, scale: float = 65536.0, growth: float = 2.0, backoff: float = 0.5,
-                 interval: int = 2000, fixed: bool = False) -> None:
-        if not 0 < scale <= 2.0**100:
-            raise ValueError(f"LossScaler: scale is {scale}, must be above 0 and at most 2^100")
-        if not (1 <= growth <= 2.0**100 and 0 < backoff < 1 and 1 <= interval <= 2**24):
-            raise ValueError(f"LossScaler: growth {growth} must be 1 or more, backoff {backoff} "
-                             f"between 0 and 1, interval {interval} 1 to 2^24")
-        self.growth, self.backoff, self.interval = float(growth), float(backoff), int(interval)
-        self.fixed = bool(fixed)
-        device = core.default_device()
-        self.scale_value = _zeros((1,), device, float32)
-        self.scale_value.data.SetFloatValue(float(scale))
-        self.good_steps = _zeros((1,), device, float32)
-        self.skipped_steps = _zeros((1,), device, core.kDouble)
-
-    @property
-    def scale(self) -> float:
-        """The scale of the next step, a number."""
-        return float(self.scale_value.data.to_numpy()[0])
-
-    @property
-    def skipped(self) -> int:
-        """How many steps were skipped so far."""
-        return int(self.skipped_steps.data.to_numpy()[0])
-
-    def unscale(self, params: Sequence[Handle],
-                grads: Sequence[Handle]) -> tuple[list[Handle], Handle]:
-        """Handles of gradients, divided; that of whether all are finite."""
-        return capi.unscale(params, grads, self.scale_value.data.handle)
-
-    def adjust(self, finite: Handle) -> None:
-        """The scale of the next step, as this one's gradients were finite or not."""
-        if not self.fixed:
-            capi.weir_scale_adjust(self.scale_value.data.value.state(),
-                                   self.good_steps.data.value.state(), finite, self.growth,
-                                   self.backoff, self.interval)
-        capi.weir_accumulate(self.skipped_steps.data.value.state(),
-                             capi.weir_cast(capi.weir_logical_not(finite), capi.WEIR_F64))
-
-    def get_states(self) -> dict[str, float]:
-        """Scale, steps in a row, steps skipped, by name."""
-        return {name: float(getattr(self, name).data.to_numpy()[0])
-                for name in ("scale_value", "good_steps", "skipped_steps")}
-
-    def set_states(self, states: Mapping[str, float]) -> None:
-        """Takes over what get_states gave."""
-        for name, value in states.items():
-            getattr(self, name).data.SetFloatValue(float(value))
 
 
 # ---- optimisers ----
@@ -113,7 +52,8 @@ class Optimizer:
 
     def __init__(self, lr: Rate, dtype: int = float32, clip_norm: float | None = None,
                  clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
-        self._lr = schedule(lr, "lr")
+        self._lr = schedule(lr, f"{type(self).__name__}: lr")
+        self.groups: list[Group] = []
         self.dtype = dtype
         self.clip_norm = clip_norm
         self.clip_value = clip_value
@@ -121,7 +61,7 @@ class Optimizer:
         self._finite: Handle | None = None         # for a scaled step: may this step be applied?
         self._rate_if: Handle | None = None     # the rate, or NaN: then the core skips the update
         device = core.default_device()
-        self.step_counter = _zeros((1,), device, core.kDouble)
+        self.step_counter = zeros_state((1,), device, core.kDouble)
         with device.at_once():
             self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
             self.lr_value.data.value.state()        # the device owns its memory from now on
@@ -134,6 +74,7 @@ class Optimizer:
         self._keys: dict[tuple[str, int], str] = {}
         # key -> that value, which lives as long as the state.
         self._owners: dict[str, core.Value] = {}
+        self._chosen: dict[str, Group | None] = {}      # key -> the group that the parameter is in
         for table in self.tables:
             setattr(self, table, {})
 
@@ -146,13 +87,14 @@ class Optimizer:
     @lr.setter
     def lr(self, lr: Rate) -> None:
         """Sets a new learning rate, also for graphs recorded with a constant one."""
-        self._lr = schedule(lr, "lr")
+        self._lr = schedule(lr, f"{type(self).__name__}: lr")
         self._renew(everything=True)
 
     def _set_numbers(self, kind: Callable[[], O], presets: Sequence[str] = (), **flags: bool) -> O:
         """The core's options of this kind. presets: fields whose 0 the core takes for its own."""
         self._options_made_of = kind, presets, flags
-        self._schedules = [schedule(getattr(self, name), name) for name, _ in self.numbers]
+        self._schedules = [schedule(getattr(self, name), f"{type(self).__name__}: {name}")
+                           for name, _ in self.numbers]
         values = {field: float(s.init_value)
                   for (_, field), s in zip(self.numbers, self._schedules)}
         if not self._constant or any(values[field] == 0 for field in presets):
@@ -165,7 +107,7 @@ class Optimizer:
         """For copies and pickle: the state by name, without the parameters that own it. A copy
         takes them by name at its next update, as after set_states."""
         return self.__dict__ | {"_options": None, "_vector": None, "_finite": None,
-                                "_rate_if": None, "_keys": {}, "_owners": {}}
+                                "_rate_if": None, "_keys": {}, "_owners": {}, "_chosen": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -196,11 +138,69 @@ class Optimizer:
 
     def _renew(self, everything: bool = False) -> None:
         """Renews the rate and the numbers that change from step to step, for the next step."""
-        changes = everything or not isinstance(self._lr, Constant)
+        changes = everything or not is_constant(self._lr)
         if changes:
             self.lr_value.data.value.put(self._rate_now())
         if self._vector is not None and (changes or not self._constant):
             self._vector.value.put(self._numbers_now())
+        for group in self.groups:
+            group.member._renew(everything)
+
+    # -- groups of parameters --
+
+    def add_group(self, where: Where, lr: Rate | None = None, lr_scale: float = 1.0,
+                  frozen: bool = False, **numbers: Rate) -> Group:
+        """Gives some parameters numbers of their own, before the first step. A parameter belongs to
+        the first group that has it.
+
+        where: a path ("block1"), a pattern ("*.b"), a Layer, a parameter, a function of (name,
+        parameter), or a list of them. lr: their rate; None: lr_scale times the optimiser's.
+        numbers: others of the optimiser by name (weight_decay=0). frozen: no updates; their
+        gradients do not count for clip_norm.
+        """
+        who = f"{type(self).__name__}.add_group"
+        known = [name for name, _ in self.numbers]
+        for name in numbers:
+            if name not in known:
+                raise TypeError(f"{who}: unknown number {name!r} (expected {', '.join(known)})")
+        self._check_numbers(who, numbers)
+        rate = (schedule(lr, f"{who}: lr") if lr is not None
+                else Share(self, schedule(lr_scale, f"{who}: lr_scale").init_value))
+        member = copy.copy(self)
+        member.groups = []
+        member._take_numbers(rate, numbers)
+        group = Group(where, member, bool(frozen))
+        self.groups.append(group)
+        self._chosen.clear()
+        return group
+
+    def _check_numbers(self, who: str, numbers: Mapping[str, Rate]) -> None:
+        """Refuses numbers that a group of this optimiser cannot have."""
+
+    def _take_numbers(self, rate: DecayScheduler, numbers: Mapping[str, Rate]) -> None:
+        """Makes a copy of an optimiser a group's: it shares its states and its count of steps."""
+        self._lr = rate
+        device = self.step_counter.device
+        with device.at_once():
+            self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
+            self.lr_value.data.value.state()
+        for name, value in numbers.items():
+            setattr(self, name, value)
+        kind, presets, flags = cast("tuple[Callable[[], object], Sequence[str], dict[str, bool]]",
+                                    self._options_made_of)
+        self._vector = None
+        setattr(self, "_options", self._set_numbers(kind, presets, **flags))
+
+    def _group_of(self, key: str, param: Tensor) -> Group | None:
+        if key not in self._chosen:
+            self._chosen[key] = next((g for g in self.groups if g.has(param)), None)
+        return self._chosen[key]
+
+    def _is_frozen(self, param: Tensor) -> bool:
+        if not self.groups:
+            return False
+        group = self._group_of(self._key(param.name, param), param)
+        return group is not None and group.frozen
 
     @property
     def rate(self) -> Handle:
@@ -239,7 +239,8 @@ class Optimizer:
         scale = capi.weir_cast(scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
         seed = Tensor(data=singa.result(capi.weir_reshape(scale, loss.shape), loss.device),
                       requires_grad=False)
-        pairs = list(backward(loss, seed, retain_graph=False))
+        pairs = [pair for pair in backward(loss, seed, retain_graph=False)
+                 if not self._is_frozen(pair[0])]
         if not pairs:
             raise no_gradient(loss)
         params = [param for param, _ in pairs]
@@ -248,12 +249,16 @@ class Optimizer:
         pairs.clear()
         nan = capi.weir_fill(loss.device.handle, (kind, (1,)), float("nan"))
         self._finite, self._rate_if = finite, capi.weir_where(finite, rate, nan)
+        for group in self.groups:
+            group.member._rate_if = capi.weir_where(finite, group.member.rate, nan)
         try:
             for param, grad in self._limited(params, grads):
                 self.apply(param.name, param, grad)
             self.step()
         finally:
             self._finite = self._rate_if = None
+            for group in self.groups:
+                group.member._rate_if = None
         scaler.adjust(finite)
 
     def backward_and_update(self, loss: Tensor) -> None:
@@ -263,7 +268,8 @@ class Optimizer:
     def _pairs(self, loss: Tensor) -> Iterable[Pair]:
         if self.clip_norm is None and self.clip_value is None:
             return backward(loss, retain_graph=False)
-        return self._clip(list(backward(loss, retain_graph=False)))
+        return self._clip([pair for pair in backward(loss, retain_graph=False)
+                           if not self._is_frozen(pair[0])])
 
     def _clip(self, pairs: list[Pair]) -> Iterable[Pair]:
         params = [param for param, _ in pairs]
@@ -282,6 +288,10 @@ class Optimizer:
 
     def apply(self, param_name: str | Tensor, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates param_value in place, now or in the graph being recorded."""
+        for name, t in (("param_value", param_value), ("param_grad", param_grad)):
+            if not isinstance(t, Tensor):
+                raise TypeError(f"{type(self).__name__}.apply: {name} is a {type(t).__name__}, "
+                                "must be a Tensor; the order is (param_name, param_value, param_grad)")
         if param_value.shape != param_grad.shape:
             raise ShapeError(f"{type(self).__name__}: {param_name} has shape {param_value.shape}, "
                              f"its gradient {param_grad.shape}")
@@ -289,7 +299,12 @@ class Optimizer:
             raise DtypeError(f"{type(self).__name__}: {param_name} has element type "
                              f"{core.dtype_name(param_value.dtype)}, the optimiser's is "
                              f"{core.dtype_name(self.dtype)}")
-        self._update(self._key(param_name, param_value), param_value, param_grad.data.handle)
+        key = self._key(param_name, param_value)
+        group = self._group_of(key, param_value) if self.groups else None
+        if group is None:
+            self._update(key, param_value, param_grad.data.handle)
+        elif not group.frozen:
+            group.member._update(key, param_value, param_grad.data.handle)
 
     def update(self, param: Tensor, grad: Tensor) -> None:
         """SINGA's older form of apply."""
@@ -334,7 +349,7 @@ class Optimizer:
         """The handle of a state tensor of param's shape, zero at first."""
         found: Tensor | None = getattr(self, table).get(key)
         if found is None or found.shape != param.shape:
-            found = _zeros(param.shape, param.device, param.dtype)
+            found = zeros_state(param.shape, param.device, param.dtype)
             getattr(self, table)[key] = found
         return found.data.value.state()
 
@@ -377,7 +392,7 @@ class Optimizer:
                 array = source.data.to_numpy() if isinstance(source, Tensor) else source
                 mine = getattr(self, table)
                 if key not in mine or mine[key].shape != tuple(array.shape):
-                    mine[key] = _zeros(array.shape, self.step_counter.device, self.dtype)
+                    mine[key] = zeros_state(array.shape, self.step_counter.device, self.dtype)
                 mine[key].data.from_numpy(array)
         self._renew(everything=True)
 
@@ -404,6 +419,13 @@ class SGD(Optimizer):
         if self.nesterov and (not self._buffered or dampening != 0):
             raise ValueError("SGD: nesterov needs a momentum and no dampening")
         self._options = self._set_numbers(capi.weir_sgd_options, nesterov=self.nesterov)
+
+    def _check_numbers(self, who: str, numbers: Mapping[str, Rate]) -> None:
+        if not self._buffered and numbers.get("momentum", 0) != 0:
+            raise ValueError(f"{who}: momentum is {numbers['momentum']}, but the optimiser has "
+                             "none: give the optimiser a momentum, and 0 to other groups")
+        if self.nesterov and numbers.get("dampening", 0) != 0:
+            raise ValueError(f"{who}: nesterov needs no dampening")
 
     def _update(self, key: str, param: Tensor, grad: Handle) -> None:
         buffer = self._state("moments", key, param) if self._buffered else None
@@ -492,20 +514,6 @@ class AdamW(Adam):
                          scaler)
 
 
-# What launchers tell each process of their number: Open MPI, MPICH and Intel MPI, Slurm.
-_WORLD_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-
-
-def _refuse_launcher() -> None:
-    """Refuses to be one of several processes, each of which would train a model of its own."""
-    for name in _WORLD_SIZES:
-        size = os.environ.get(name, "")
-        if size.isdigit() and int(size) > 1:
-            raise NotImplementedError(
-                f"DistOpt: {name} says that a launcher started {size} processes, but training over "
-                "several processes is not supported: start one")
-
-
 class DistOpt:
     """An optimiser over several processes. There is one process here: it works as the optimiser it
     is given, and sums over processes leave what they are given."""
@@ -517,7 +525,7 @@ class DistOpt:
         if world_size not in (None, 1) or local_rank not in (None, 0):
             raise NotImplementedError(f"DistOpt: rank {local_rank} of {world_size}: training over "
                                       "several processes is not supported, world_size must be 1")
-        _refuse_launcher()
+        refuse_launcher()
         self.opt = SGD() if opt is None else opt
         self.communicator = None
         self.world_size = 1

@@ -1,1 +1,2 @@
-"""updates - what the optimisers of weir.opt are made of: schedules of their numbers."""
+"""updates - what the optimisers of weir.opt are made of: schedules of their numbers, groups of
+parameters, means."""
