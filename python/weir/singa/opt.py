@@ -291,7 +291,8 @@ class Optimizer:
         for name, t in (("param_value", param_value), ("param_grad", param_grad)):
             if not isinstance(t, Tensor):
                 raise TypeError(f"{type(self).__name__}.apply: {name} is a {type(t).__name__}, "
-                                "must be a Tensor; the order is (param_name, param_value, param_grad)")
+                                "must be a Tensor; the order is (param_name, param_value, "
+                                "param_grad)")
         if param_value.shape != param_grad.shape:
             raise ShapeError(f"{type(self).__name__}: {param_name} has shape {param_value.shape}, "
                              f"its gradient {param_grad.shape}")
