@@ -19,8 +19,8 @@ MAX_FUNCTION = 60
 # Folders of modules: the name of the package in them ("": scripts that import each other by file
 # name), and folders whose modules are imported by the package's name too, as weir.__path__ says.
 ROOTS = {"python/weir": ("weir", ("singa",)), "test": ("", ()), "test/python": ("", ()),
-         "test/python/singa": ("", ()), "test/pytorch": ("", ()), "test/tree": ("tree", ()),
-         "bench": ("", ()), "examples/python": ("", ())}
+         "test/python/singa": ("", ()), "test/python/data": ("", ()), "test/pytorch": ("", ()),
+         "test/tree": ("tree", ()), "bench": ("", ()), "examples/python": ("", ())}
 GENERATED = {"weir._capi"}       # by the build: it imports nothing of the package
 LINTED = ("python", "test", "bench", "examples")
 

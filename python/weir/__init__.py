@@ -36,6 +36,7 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import plot as plot
     from . import singa_wrap as singa_wrap
     from . import snapshot as snapshot
+    from . import transforms as transforms
     from . import utils as utils
     from .checkpoint import checkpoint as checkpoint
     from .create import (arange as arange, array as array, empty as empty, eye as eye,
@@ -63,7 +64,7 @@ __version__ = capi.weir_version()
 
 # Modules that are imported at their first use, and names that come from such modules.
 MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "model", "module",
-           "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "utils")
+           "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "transforms", "utils")
 _NAMES = {
     "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
@@ -88,8 +89,8 @@ __all__ = ["arange", "array", "autocast", "autograd", "BudgetError", "checkpoint
            "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
            "randn", "safetensors_metadata", "save_npz", "save_safetensors",
            "set_planning_progress", "set_seed", "ShapeError", "show_config", "singa_wrap",
-           "snapshot", "StateError", "tensor", "to_torch_state_dict", "typing", "utils", "zeros",
-           "zeros_like"]
+           "snapshot", "StateError", "tensor", "to_torch_state_dict", "transforms", "typing",
+           "utils", "zeros", "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):

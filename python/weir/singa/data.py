@@ -1,7 +1,7 @@
-"""data - ImageBatchIter: batches of images from a list of files, read ahead in the background.
+"""data - batches: DataLoader, of arrays or a data set, and SINGA's ImageBatchIter, of image files.
 
-The background is a thread: reading files and decoding images let other threads go on, and a process
-forked while others compute is not safe.
+The background of ImageBatchIter is a thread: reading files and decoding images let other threads go
+on, and a process forked while others compute is not safe.
 """
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Self, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
+from weir.loader import DataLoader, Dataset, to_tensors
 from weir.typing import Path
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+__all__ = ["DataLoader", "Dataset", "ImageBatchIter", "to_tensors"]
 
 Labels: TypeAlias = Union[NDArray[np.int32], list[str]]
 Batch: TypeAlias = tuple[NDArray[np.float32], Labels]
