@@ -36,8 +36,8 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_i
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad leaf_table tape)
 weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
-weir_sources(graph src/graph/frontend autocast name record value)
-weir_sources(graph src/graph/ir format graph names session)
+weir_sources(graph src/graph/frontend autocast record value)
+weir_sources(graph src/graph/ir format graph names session tensor_name)
 weir_sources(graph src/graph/memory/budget apply budget budget_context cache from_graph frontier largest
     region replan timing value_ranges)
 weir_sources(graph src/graph/memory/explain explain html picture reasons)

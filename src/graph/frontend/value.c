@@ -12,7 +12,7 @@
 #include "device/memory/block.h"
 #include "device/common/staging.h"
 #include "graph/eager/evict.h"
-#include "graph/frontend/name.h"
+#include "graph/ir/tensor_name.h"
 #include "graph/ops/op.h"
 
 static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *name,
@@ -233,10 +233,13 @@ weir_status weir_read(const weir_tensor *t, void *data, size_t bytes)
     if (!b->written && b->never)
         return weir_fail(WEIR_ERR_STATE, "weir_read: the tensor '%s' %s", weir_tensor_name(t),
                          b->never);
-    if (!b->written && bytes > 0)
+    if (!b->written && bytes > 0) {
+        const char *const name = weir_tensor_name(t), *const quote = *name ? "'" : "";
         return weir_fail(WEIR_ERR_STATE, b->kind == WEIR_KIND_OUTPUT
-                         ? "weir_read: the graph that makes the value '%s' has not run yet"
-                         : "weir_read: tensor '%s' has never been written", weir_tensor_name(t));
+                         ? "weir_read: the graph that makes the value%s%s%s%s has not run yet"
+                         : "weir_read: the tensor%s%s%s%s has never been written",
+                         *name ? " " : "", quote, name, quote);
+    }
     if (bytes == 0)
         return WEIR_OK;
     const bool offloaded = b->offloaded;

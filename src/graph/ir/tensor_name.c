@@ -1,5 +1,5 @@
-/* name.c - names of tensors: a block has the name of the tensor that covers it, a view its own. */
-#include "graph/frontend/name.h"
+/* tensor_name.c - names of tensors: that of the block if they cover it, else their own. */
+#include "graph/ir/tensor_name.h"
 
 #include "core/status.h"
 #include "device/memory/block.h"

@@ -1,6 +1,6 @@
-/* name.h - names of tensors. */
-#ifndef WEIR_GRAPH_FRONTEND_NAME_H
-#define WEIR_GRAPH_FRONTEND_NAME_H
+/* tensor_name.h - names of tensors. */
+#ifndef WEIR_GRAPH_IR_TENSOR_NAME_H
+#define WEIR_GRAPH_IR_TENSOR_NAME_H
 
 #include "core/tensor.h"
 
