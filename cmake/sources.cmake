@@ -76,4 +76,4 @@ weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet v
 
 weir_sources(tool src/tool bench bench_case commands complete dump fit help info interpose json main
     manual near options option_table place plan process run_graph summary
-    worker)
+    view worker)

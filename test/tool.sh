@@ -211,6 +211,23 @@ for what in graph plan cost dot timeline addresses json outline explain profile 
     [ -s "$work/dump_$what" ]
     check "$?" "dump --what $what prints something"
 done
+good view view --model tiny --budget 80% --out "$work/a.html"
+good view_other view --model tiny --out "$work/b.html"
+good view_both view "$work/a.html" "$work/b.html" --out "$work/both.html"
+[ "$(grep -c '^<script type="application/json"' "$work/both.html")" -eq 2 ] &&
+    grep -q '"budget_bytes": [1-9]' "$work/both.html" &&
+    grep -q '"budget_bytes": 0' "$work/both.html"
+check "$?" 'weir view A B writes one page with both plans'
+good view_again view "$work/both.html" "$work/a.html" --out "$work/again.html"
+[ "$(grep -c '^<script type="application/json"' "$work/again.html")" -eq 2 ]
+check "$?" 'weir view replaces the second plan of a page'
+good view_one view "$work/a.html"
+cmp -s "$work/a.html" "$work/view_one"
+check "$?" 'weir view A writes A'
+bad 1 'is no page of a plan' view "$root/test/tool.sh"
+sed 's/"plan">/"plan"><script>/' "$work/a.html" >"$work/hostile.html"
+bad 1 'is no page of a plan' view "$work/a.html" "$work/hostile.html"
+bad 1 "cannot read '$work/nothing'" view "$work/nothing"
 good dump_out dump --model tiny --what dot --out "$work/step.dot"
 cmp -s "$work/step.dot" "$work/dump_dot"
 check "$?" "dump --out writes what it prints otherwise"

@@ -25,6 +25,10 @@ static const tool_command commands[] = {
      .meaning = "find the largest batch whose training step fits in a memory, and its speed",
      .examples = {"weir fit --model cnn --memory 4MB",
                   "weir fit --model resnet50 --memory 4GB --device sim:v100 --json -"}},
+    {.name = "view", .bit = TOOL_BIT_VIEW, .run = tool_view, .operands = 2,
+     .usage = {"[OPTIONS]", "A.html [B.html] [--out FILE]"},
+     .meaning = "show a model's plan as a web page, or two such pages side by side",
+     .examples = {"weir view --model cnn --budget 75% --out a.html"}},
     {.name = "summary", .bit = TOOL_BIT_SUMMARY, .run = tool_summary, .usage = {"[OPTIONS]"},
      .meaning = "list the layers of a model: results, parameters, bytes, flops",
      .examples = {"weir summary --model resnet18 --batch 8",
@@ -62,6 +66,7 @@ const tool_exit_code tool_exit_codes[] = {
 const tool_file tool_files[] = {
     {"GRAPH.json", "a training step for weir plan; weir dump --what outline writes one"},
     {"PLAN.json", "a memory plan with offsets, as weir plan writes it"},
+    {"A.html, B.html", "pages of plans; weir view and weir dump --what html write them"},
     {"BUFFERS.csv", "buffers for weir place: columns lower, upper and size, and any others"},
     {"MODEL.safetensors", "a graph and its weights, as weir_graph_save writes them"},
     {"BASE.csv, BASE.svg", "the sweep over budgets of weir plan --curve BASE"},

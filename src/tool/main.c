@@ -2,6 +2,7 @@
 #include "tool/tool.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 int tool_say(const tool_options *o, int code, const char *format, ...)
@@ -19,6 +20,33 @@ int tool_failed(const tool_options *o)
 {
     const char *const sentence = weir_error();
     return tool_say(o, TOOL_FAILED, "%s", *sentence ? sentence : "out of memory");
+}
+
+char *tool_read(const tool_options *o, const char *path, size_t *bytes)
+{
+    FILE *const from = fopen(path, "rb");
+    char       *text = NULL;
+    size_t      allocated = 0;
+
+    *bytes = 0;
+    while (from && !feof(from) && !ferror(from)) {
+        if (*bytes + 1 >= allocated) {
+            allocated = allocated ? 2 * allocated : 65536;
+            char *const more = realloc(text, allocated);
+            if (!more)
+                break;
+            text = more;
+        }
+        *bytes += fread(text + *bytes, 1, allocated - *bytes - 1, from);
+    }
+    const bool whole = from && feof(from) && !ferror(from);
+    if (from)
+        fclose(from);
+    if (whole)
+        return text;
+    free(text);
+    tool_say(o, TOOL_FAILED, "cannot read '%s'", path);
+    return NULL;
 }
 
 int tool_write(const tool_options *o, const char *path, const char *text)

@@ -6,7 +6,7 @@
 
 enum {
     GRAPH = TOOL_BIT_GRAPH,
-    TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP,
+    TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP | TOOL_BIT_VIEW,
     FIT = TOOL_BIT_FIT,
     MODEL = TRAIN | TOOL_BIT_SUMMARY | FIT,
     RUN = TOOL_BIT_RUN,
@@ -107,7 +107,7 @@ static const tool_option rows[] = {
     {"times", "T", "times of the operations in an outline", TOOL_BIT_DUMP, AT(times),
      .words = "roofline, estimate, measured", .text = "roofline"},
     {"out", "FILE", "write the result there (default: stdout)",
-     TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE, AT(out), .file = true},
+     TOOL_BIT_DUMP | TOOL_BIT_VIEW | TOOL_BIT_PLAN | TOOL_BIT_PLACE, AT(out), .file = true},
     {"json", "FILE", "write the facts as JSON (-: stdout, instead of the table)", FACTS, AT(json),
      .file = true},
     {"format", "F", "print the help as a document, a completion script or a list of options",

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP, MOST = 64 };
+enum { TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP | TOOL_BIT_VIEW, MOST = 64 };
 
 /* Is `word` one of "a, b, c"? */
 static bool among(const char *words, const char *word)

@@ -3,34 +3,6 @@
 
 #include <stdlib.h>
 
-/* The whole file and a final 0, which the caller frees; NULL after a message. */
-static char *read_file(const tool_options *o, size_t *bytes)
-{
-    FILE *const from = fopen(o->file, "rb");
-    char       *text = NULL;
-    size_t      allocated = 0;
-
-    *bytes = 0;
-    while (from && !feof(from) && !ferror(from)) {
-        if (*bytes + 1 >= allocated) {
-            allocated = allocated ? 2 * allocated : 65536;
-            char *const more = realloc(text, allocated);
-            if (!more)
-                break;
-            text = more;
-        }
-        *bytes += fread(text + *bytes, 1, allocated - *bytes - 1, from);
-    }
-    const bool whole = from && feof(from) && !ferror(from);
-    if (from)
-        fclose(from);
-    if (whole)
-        return text;
-    free(text);
-    tool_say(o, TOOL_FAILED, "cannot read '%s'", o->file);
-    return NULL;
-}
-
 static void report(const tool_options *o, const weir_place_stats *s, double seconds)
 {
     fprintf(stderr, "%s: %zu buffer%s\n", o->file, s->buffers, tool_plural(s->buffers));
@@ -70,7 +42,7 @@ int tool_place(const tool_options *o)
         return tool_failed(o);
     if (o->capacity && capacity == 0)
         return tool_say(o, TOOL_USAGE, "--capacity must be more than 0 bytes");
-    char *const text = read_file(o, &bytes);
+    char *const text = tool_read(o, o->file, &bytes);
     if (!text)
         return TOOL_FAILED;
     const weir_place_options how = {capacity, o->placement, (size_t)o->align, (uint64_t)o->nodes};

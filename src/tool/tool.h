@@ -2,7 +2,7 @@
  * in training, heap counters.
  * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, fit.c, help.c, info.c,
  * interpose.c, json.c, main.c, manual.c, near.c, options.c, option_table.c, place.c, plan.c,
- * process.c, run_graph.c, summary.c and worker.c.
+ * process.c, run_graph.c, summary.c, view.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -42,7 +42,7 @@ typedef struct tool_command {
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
        TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128,
-       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024 };
+       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024, TOOL_BIT_VIEW = 2048 };
 
 /* An option of one or more commands. A number has a range; a text is one of some words, or any. */
 typedef struct tool_option {
@@ -113,10 +113,15 @@ int tool_say(const tool_options *o, int code, const char *format, ...)
  * a message. */
 int tool_write(const tool_options *o, const char *path, const char *text);
 
+/* The whole file, its length in *bytes, and a final 0, which the caller frees; NULL after a
+ * message. */
+char *tool_read(const tool_options *o, const char *path, size_t *bytes);
+
 int tool_info(const tool_options *o);
 int tool_bench_graph(const tool_options *o);
 int tool_bench_worker(const tool_options *o);
 int tool_dump(const tool_options *o);
+int tool_view(const tool_options *o);
 int tool_fit(const tool_options *o);
 int tool_summary(const tool_options *o);
 int tool_plan(const tool_options *o);
