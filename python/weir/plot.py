@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from .graph import Document, Graph, Plan
 
-COLOURS = {"activation": "#4c78a8", "gradient": "#f58518", "workspace": "#b0b0b0",
-           "param": "#54a24b", "state": "#72b7b2", "input": "#eeca3b", "output": "#e45756"}
-OTHER = "#9d755d"
-MB = 1e6
+# Those of the SVG pictures.
+COLOURS = {"param": "#5b6b7b", "state": "#8fa0b0", "input": "#7fb39b", "output": "#b9cf94",
+           "activation": "#4c86c6", "gradient": "#ee9440", "workspace": "#c65b7c"}
+OTHER = "#66737f"
+MIB = 2.0**20
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -47,17 +48,26 @@ def live_bytes(graph: Graph | Document) -> dict[str, list[int]]:
 
 
 def timeline(graph: Graph | Document, ax: Axes | None = None) -> Axes:
-    """Live bytes of the arena by kind over the instructions; the planned peak as a line."""
+    """Live bytes of the arena by kind over the instructions; as lines the planned peak and, of a
+    weir.Graph with a budget, what the budget leaves for the arena beside persistent tensors."""
     ax = _axes(ax)
     live = live_bytes(graph)
     steps = range(len(_plan(graph)["instructions"]))
     if live:
-        ax.stackplot(steps, *([b / MB for b in row] for row in live.values()), labels=list(live),
+        ax.stackplot(steps, *([b / MIB for b in row] for row in live.values()), labels=list(live),
                      colors=[COLOURS.get(kind, OTHER) for kind in live], step="mid")
-    peak = _plan(graph)["arena_bytes"] / MB
+    peak = _plan(graph)["arena_bytes"] / MIB
     ax.axhline(peak, color="black", linewidth=1, linestyle="--",
-               label=f"planned peak {peak:.3f} MB")
-    ax.set(xlabel="instruction", ylabel="live in the arena, MB", ylim=(0, None))
+               label=f"planned peak of the arena {peak:.3f} MiB")
+    title = f"A step of {len(steps)} instructions"
+    if not isinstance(graph, dict):
+        stats = graph.stats
+        persistent, most = stats["persistent_bytes"], stats["budget_bytes"]
+        title += f"; beside the arena {persistent / MIB:.3f} MiB are persistent"
+        if most:
+            ax.axhline((most - persistent) / MIB, color="#c0392b", linewidth=1,
+                       label=f"budget {most / MIB:.3f} MiB, less what is persistent")
+    ax.set(xlabel="instruction", ylabel="live in the arena, MiB", ylim=(0, None), title=title)
     ax.legend(loc="upper right")
     return ax
 
@@ -71,13 +81,14 @@ def addresses(graph: Graph | Document, ax: Axes | None = None) -> Axes:
     for item in plan["items"]:
         kind = item["kind"]
         ax.add_patch(Rectangle(
-            (item["first"] - 0.5, item["offset"] / MB), item["last"] - item["first"] + 1,
-            item["bytes"] / MB, facecolor=COLOURS.get(kind, OTHER), edgecolor="white",
+            (item["first"] - 0.5, item["offset"] / MIB), item["last"] - item["first"] + 1,
+            item["bytes"] / MIB, facecolor=COLOURS.get(kind, OTHER), edgecolor="white",
             linewidth=0.5, label=None if kind in seen else kind))
         seen.add(kind)
-    ax.set(xlabel="instruction", ylabel="offset in the arena, MB",
+    ax.set(xlabel="instruction", ylabel="offset in the arena, MiB",
+           title=f"Addresses of {len(plan['items'])} tensors and workspaces",
            xlim=(-0.5, max(len(plan["instructions"]), 1) - 0.5),
-           ylim=(0, max(plan["arena_bytes"], 1) / MB))
+           ylim=(0, max(plan["arena_bytes"], 1) / MIB))
     if seen:
         ax.legend(loc="upper right")
     return ax
@@ -89,10 +100,10 @@ def budget(points: Iterable[tuple[float, float]], ax: Axes | None = None, label:
     plan exists."""
     ax = _axes(ax)
     points = sorted(points)
-    ax.plot([b / MB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
+    ax.plot([b / MIB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
     if floor is not None:
-        ax.axvline(floor / MB, color="black", linewidth=1, linestyle="--", label="smallest budget")
-    ax.set(xlabel="budget, MB", ylabel="time of a step, ms")
+        ax.axvline(floor / MIB, color="black", linewidth=1, linestyle="--", label="smallest budget")
+    ax.set(xlabel="budget, MiB", ylabel="time of a step, ms", title="Time against memory")
     if label is not None or floor is not None:
         ax.legend()
     return ax

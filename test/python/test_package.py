@@ -221,6 +221,15 @@ def test_plots():
     assert max(map(sum, zip(*live.values()))) == step.stats["lower_bound_bytes"]
     ax = plot.timeline(step)
     assert f"{step.stats['arena_bytes'] / plot.MIB:.3f}" in ax.get_legend().texts[-1].get_text()
+    assert "are persistent" in ax.get_title() and len(ax.lines) == 1
+    most = step.stats["planned_peak_bytes"] + 1024
+    with (dev := core.cpu()).graph(budget=most) as small:
+        y = autograd.relu(autograd.relu(tensor.from_numpy(np.ones((8, 8), np.float32))))
+    lines = plot.timeline(small).lines
+    left = small.stats["budget_bytes"] - small.stats["persistent_bytes"]
+    assert [line.get_ydata()[0] for line in lines] == [small.stats["arena_bytes"] / plot.MIB,
+                                                       left / plot.MIB]
+    del y, dev
     assert len(plot.addresses(step.json()).patches) == len(step.json()["plan"]["items"])
     ax = plot.budget([(2e6, 1.0), (1e6, 2.0)], label="recompute", floor=5e5)
     assert list(ax.lines[0].get_ydata()) == [2000, 1000]
