@@ -47,7 +47,7 @@ weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order r
     remat_cast simplify)
 weir_sources(graph src/graph/plan liveness lowering op_sums overlap settle streams)
 weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline)
-weir_sources(graph src/graph/runtime execute measure nonfinite profile)
+weir_sources(graph src/graph/runtime execute measure nonfinite profile tracing)
 weir_sources(graph src/graph/saved bindings parse words)
 
 # The memory planner: a library of its own, which needs core and placement alone.

@@ -12,8 +12,10 @@ typedef struct event {
     char       *text;            /* owned: the name, instead of `name`; or NULL */
     double      begin, end;      /* seconds since the trace began */
     uint64_t    value;           /* bytes moved, or the counter's value */
-    int         track;
+    int         track;  /* SPAN: none, the event overlaps others */
 } event;
+
+enum { SPAN = -1 };
 
 struct weir_trace {
     WEIR_VEC(event) events;
@@ -66,9 +68,27 @@ void weir_trace_event_text(weir_trace *t, char *text, const char *category, doub
     add(t, (event){"", category, text, begin - t->origin, end - t->origin, bytes, 0});
 }
 
+void weir_trace_span(weir_trace *t, char *text, const char *category, double begin, double end,
+                     uint64_t bytes)
+{
+    add(t, (event){"", category, text, begin - t->origin, end - t->origin, bytes, SPAN});
+}
+
 void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value)
 {
     add(t, (event){name, NULL, NULL, at - t->origin, at - t->origin, value, 0});
+}
+
+/* The begin or the end ("b", "e") of an asynchronous event; id pairs them. */
+static void span_json(weir_string *s, const event *e, uint32_t id, bool begin)
+{
+    weir_string_add(s, "{\"name\": \"");
+    weir_string_add_json(s, e->text ? e->text : e->name);
+    weir_string_add(s, "\", \"cat\": \"");
+    weir_string_add_json(s, e->category);
+    weir_string_add(s, "\", \"ph\": \"%s\", \"id\": %u, \"pid\": 1, \"tid\": 0, \"ts\": %.3f, "
+                    "\"args\": {\"bytes\": %llu}}", begin ? "b" : "e", id,
+                    (begin ? e->begin : e->end) * 1e6, (unsigned long long)e->value);
 }
 
 /* One JSON object; the format wants microseconds. */
@@ -91,10 +111,21 @@ static void event_json(weir_string *s, const event *e)
 char *weir_trace_json(const weir_trace *t)
 {
     weir_string s = {0};
-    weir_string_add(&s, "{\"traceEvents\": [");
+    weir_string_add(&s, "{\"traceEvents\": [\n"
+                    "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 0, \"args\": "
+                    "{\"name\": \"weir\"}},\n"
+                    "{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 0, \"args\": "
+                    "{\"name\": \"operations\"}}");
     for (uint32_t i = 0; i < t->events.n; i++) {
-        weir_string_add(&s, i > 0 ? ",\n" : "\n");
-        event_json(&s, &t->events.at[i]);
+        const event *const e = &t->events.at[i];
+        weir_string_add(&s, ",\n");
+        if (e->track == SPAN) {
+            span_json(&s, e, i, true);
+            weir_string_add(&s, ",\n");
+            span_json(&s, e, i, false);
+        } else {
+            event_json(&s, e);
+        }
     }
     weir_string_add(&s, "\n], \"otherData\": {\"lost_events\": %llu}}\n",
                     (unsigned long long)t->lost);

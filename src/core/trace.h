@@ -24,6 +24,11 @@ void weir_trace_event(weir_trace *t, const char *name, const char *category, int
 void weir_trace_event_text(weir_trace *t, char *text, const char *category, double begin,
                            double end, uint64_t bytes);
 
+/* Adds a span that may overlap others: it has a row of its own. category is the row's name; both it
+ * and `text` are as above. */
+void weir_trace_span(weir_trace *t, char *text, const char *category, double begin, double end,
+                     uint64_t bytes);
+
 /* Adds a sample of a counter (live bytes over time). */
 void weir_trace_counter(weir_trace *t, const char *name, double at, uint64_t value);
 

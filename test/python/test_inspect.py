@@ -93,6 +93,58 @@ def test_find_nonfinite():
     assert z.shape == (2, 3)
 
 
+# ---- the trace ----
+
+def traced(budget: str | None) -> tuple[dict[str, object], weir.graph.Graph]:
+    dev = weir.cpu()
+    w = weir.ones((32, 32))
+    with dev.graph(budget=budget, policy="auto:swap" if budget else None) as step:
+        kept = [weir.ones((256, 32)) @ w]
+        for _ in range(6):
+            kept.append((kept[-1] @ w).exp())
+        total = kept[0].sum()
+        for k in reversed(kept):
+            total = total + (k * k).sum()
+        del kept, k
+    weir.capi.weir_device_trace_start(dev.handle)
+    step.run(2)
+    return json.loads(weir.capi.weir_device_trace_stop(dev.handle)), step
+
+
+@pytest.mark.parametrize("budget", [None, "70%"])
+def test_a_trace_has_the_events_of_the_format(budget: str | None) -> None:
+    document, step = traced(budget)
+    stats, events = step.stats, document["traceEvents"]
+    open_spans: dict[tuple[str, int], float] = {}
+    counters: dict[str, list[int]] = {}
+    for e in events:
+        assert e["ph"] in "XCMbe" and isinstance(e["name"], str) and e["pid"] == 1
+        assert isinstance(e["tid"], int) and isinstance(e["args"], dict)
+        if e["ph"] == "M":
+            assert e["name"] in ("process_name", "thread_name") and e["args"]["name"]
+            continue
+        assert e["ts"] >= 0
+        if e["ph"] == "X":
+            assert e["dur"] >= 0 and e["cat"] in ("forward", "backward", "update")
+        elif e["ph"] == "C":
+            counters.setdefault(e["name"], []).append(e["args"]["value"])
+        elif e["ph"] == "b":
+            assert e["cat"] in ("copy out", "copy in")
+            open_spans[e["cat"], e["id"]] = e["ts"]
+        else:
+            assert open_spans.pop((e["cat"], e["id"])) <= e["ts"]
+    assert not open_spans
+    assert sum(e["ph"] == "X" for e in events) == 2 * stats["instructions"]
+    most = max(counters["device memory, bytes"])
+    assert most == stats["persistent_bytes"] + stats["lower_bound_bytes"]
+    assert max(counters["arena, bytes"]) == stats["lower_bound_bytes"]
+    assert ("budget, bytes" in counters) == (budget is not None)
+    if budget:
+        assert set(counters["budget, bytes"]) == {stats["budget_bytes"]}
+        assert most <= stats["budget_bytes"]
+        assert max(counters["spill file, bytes"]) > 0 and counters["spill file, bytes"][-1] == 0
+
+
 # ---- the page of a plan ----
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),

@@ -7,6 +7,7 @@
 #include "device/memory/guard.h"
 #include "device/offload/spill_slots.h"
 #include "graph/ir/format.h"
+#include "graph/runtime/tracing.h"
 
 /* The value of p->bound for an empty arena. */
 static const char no_arena[] = "no arena";
@@ -165,20 +166,8 @@ static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir
     return weir_guard_verdict(&w, so_far);
 }
 
-/* Adds instruction i, which began at `begin`, to the trace under its name. */
-static void trace_instr(const weir_graph *g, uint32_t i, double begin)
-{
-    const weir_instr *const ins = &g->plan->instr[i];
-    const double            end = weir_device_clock(g->dev);
-    weir_string             name = {0};
-
-    weir_format_node(&name, g, i, NULL);
-    weir_trace_event_text(g->dev->trace, weir_string_take(&name), weir_phase_name[ins->phase],
-                          begin, end, (uint64_t)weir_call_bytes(&ins->call));
-}
-
 /* Runs with instrumentation on a single stream: time per instruction, trace, guard zones. */
-static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
+static weir_status run_each(weir_graph *g, const draws *r, bool profile, weir_tracing *t)
 {
     weir_plan *p = g->plan;
 
@@ -193,11 +182,20 @@ static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
         if (g->dev->guard)
             status = look_at_instr(g, i, true, status);
         WEIR_TRY(status);
-        if (g->dev->trace)
-            trace_instr(g, i, begin);
+        weir_tracing_instr(t, i, begin);
     }
     p->profiled += profile;
     return WEIR_OK;
+}
+
+static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
+{
+    weir_tracing t;
+
+    weir_tracing_begin(&t, g);
+    const weir_status status = run_each(g, r, profile, &t);
+    weir_tracing_end(&t);
+    return status;
 }
 
 static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
