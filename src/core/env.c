@@ -13,8 +13,12 @@
 #include "core/env.def"
 #include "core/status.h"
 
-#ifdef __GLIBC__
+/* WEIR_PORTABLE (an option of CMake) takes the replacements for systems that are not Linux. */
+#if defined(__linux__) && !defined(WEIR_PORTABLE)
+#define ON_LINUX 1
 #include <malloc.h>
+#else
+#define ON_LINUX 0
 #endif
 
 static int system_open(const char *path, int flags, mode_t mode)
@@ -24,10 +28,49 @@ static int system_open(const char *path, int flags, mode_t mode)
 
 static void system_trim(void)
 {
-#ifdef __GLIBC__
+#if ON_LINUX && defined(__GLIBC__)
     malloc_trim(0);
 #endif
 }
+
+#if ON_LINUX
+
+#define system_mkostemp        mkostemp
+#define system_posix_fallocate posix_fallocate
+
+#else
+
+/* Between the two calls a process that another thread forks inherits the file. */
+static int system_mkostemp(char *template_, int flags)
+{
+    const int fd = mkstemp(template_);
+    if (fd >= 0 && (flags & O_CLOEXEC))
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
+}
+
+/* Writes zeros from the end of the file to at + n, so that their blocks exist. Holes before the end
+ * stay: Weir only grows files. */
+static int system_posix_fallocate(int fd, off_t at, off_t n)
+{
+    static const char zeros[1 << 16];
+    struct stat       st;
+
+    if (at < 0 || n <= 0)
+        return EINVAL;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    for (off_t end = st.st_size, left; (left = at + n - end) > 0;) {
+        const size_t  most = left < (off_t)sizeof zeros ? (size_t)left : sizeof zeros;
+        const ssize_t done = pwrite(fd, zeros, most, end);
+        if (done < 0)
+            return errno;
+        end += done;
+    }
+    return 0;
+}
+
+#endif
 
 const weir_env weir_env_system = {
     .malloc = malloc,
@@ -37,7 +80,7 @@ const weir_env weir_env_system = {
     .madvise = madvise,
     .trim = system_trim,
     .open = system_open,
-    .mkostemp = mkostemp,
+    .mkostemp = system_mkostemp,
     .close = close,
     .read = read,
     .write = write,
@@ -46,7 +89,7 @@ const weir_env weir_env_system = {
     .fstat = fstat,
     .lstat = lstat,
     .fstatvfs = fstatvfs,
-    .posix_fallocate = posix_fallocate,
+    .posix_fallocate = system_posix_fallocate,
     .ftruncate = ftruncate,
     .mkdir = mkdir,
     .rename = rename,

@@ -84,8 +84,10 @@ static void *map_pages(size_t bytes, bool huge)
         e->munmap(at, head);
     if (extra > head)
         e->munmap(at + head + bytes, extra - head);
+#if defined(MADV_HUGEPAGE) && !defined(WEIR_PORTABLE)
     /* Failure does no harm: without huge pages only the page walks are slower. */
     (void)e->madvise(at + head, bytes, MADV_HUGEPAGE);
+#endif
     return at + head;
 }
 

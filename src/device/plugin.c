@@ -35,10 +35,11 @@ static const weir_plugin_host host = {
 
 void weir_plugin_folder(char *to, size_t capacity)
 {
+    to[0] = '\0';
+#ifndef WEIR_PORTABLE
     Dl_info     info;
     const char *slash;
 
-    to[0] = '\0';
     if (!dladdr((const void *)&host, &info) || !info.dli_fname ||
         !(slash = strrchr(info.dli_fname, '/')))
         return;
@@ -47,6 +48,9 @@ void weir_plugin_folder(char *to, size_t capacity)
         memcpy(to, info.dli_fname, n);
         to[n] = '\0';
     }
+#else
+    (void)capacity;
+#endif
 }
 
 /* Opens the library; on failure *why says whether it is missing or could not be loaded. */

@@ -173,7 +173,10 @@ weir_memory_limits weir_limits_memory(void)
     weir_memory_limits m = {.total = (size_t)sysconf(_SC_PHYS_PAGES) * page};
     char               text[TEXT];
 
+    m.unused = m.total;
+#ifdef _SC_AVPHYS_PAGES
     m.unused = (size_t)sysconf(_SC_AVPHYS_PAGES) * page;
+#endif
     if (read_text("/proc/meminfo", text))
         m.unused = (size_t)number_of(text, "MemAvailable:", m.unused >> 10) << 10;
     for (int i = 0; i < 2; i++)
@@ -205,12 +208,21 @@ static int quota(const hierarchy *h, int version)
     return n < 1 ? 1 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
+/* Processors that the thread may run on; all of them on a system without affinities. */
+static int allowed_processors(void)
+{
+#if defined(__linux__) && !defined(WEIR_PORTABLE)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+#endif
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int weir_limits_processors(void)
 {
-    cpu_set_t  set;
-    hierarchy  h;
-    const long all = sysconf(_SC_NPROCESSORS_ONLN);
-    int        n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)all;
+    hierarchy h;
+    int       n = allowed_processors();
 
     for (int version = 2; version >= 1; version--) {
         if (!find_hierarchy(version == 1 ? "cpu" : NULL, &h))

@@ -25,7 +25,7 @@
 #define TOOL_SANITIZED 1
 #endif
 
-#if defined(__GLIBC__) && !defined(TOOL_SANITIZED)
+#if defined(__GLIBC__) && !defined(TOOL_SANITIZED) && !defined(WEIR_PORTABLE)
 
 #include <errno.h>
 #include <malloc.h>

@@ -44,7 +44,7 @@ static int open_named(const char *folder)
 weir_status weir_spill_file_open(const char *folder, int *fd)
 {
     *fd = -1;
-#ifdef O_TMPFILE
+#if defined(O_TMPFILE) && !defined(WEIR_PORTABLE)
     *fd = weir_env_get()->open(folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 #endif
     if (*fd < 0)

@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
+
 /* A cell without blanks and quotes around it. */
 typedef struct cell {
     const char *at;
@@ -151,13 +155,25 @@ static weir_status fail_number(const csv *c, const cell *x, int64_t line, int64_
                           shown, why, line == 1 && !c->header ? "; is line 1 a header?" : "");
 }
 
+static double to_double(const char *text, char **end, locale_t plain)
+{
+#ifdef WEIR_PORTABLE
+    const locale_t before = uselocale(plain);
+    const double   value = strtod(text, end);
+    (void)uselocale(before);
+    return value;
+#else
+    return strtod_l(text, end, plain);
+#endif
+}
+
 static weir_status read_cell(const csv *c, const cell *x, int64_t line, int64_t column, double *out)
 {
     char *end = NULL;
 
     if (!decimal(x))
         return fail_number(c, x, line, column, "is not a number");
-    *out = strtod_l(x->at, &end, c->plain);
+    *out = to_double(x->at, &end, c->plain);
     if (end != x->at + x->n)
         return fail_number(c, x, line, column, "is not a number");
     if (fabs(*out) > (double)FLT_MAX)

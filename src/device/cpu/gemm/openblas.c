@@ -80,7 +80,7 @@ static void *open_first(void)
         "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0",
         "libopenblaso.so.0", /* Fedora */
 #endif
-        "libopenblas.so.0", "libopenblas.so"};
+        "libopenblas.so.0", "libopenblas.so", "libopenblas.dylib"};
     /* Never unloaded, since it may own threads. */
     const int         flags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
     const char *const named = getenv("WEIR_OPENBLAS");
