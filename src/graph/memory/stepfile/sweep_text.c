@@ -61,6 +61,8 @@ static void csv(const weir_sweep *c, weir_string *s)
 
 /* ---- picture ---- */
 
+enum { LABELS = 64 };       /* on one picture; further policies go without */
+
 static double highest(const weir_sweep_line *l)
 {
     double most = 0;
@@ -81,24 +83,82 @@ static double top_of(const weir_sweep *c)
     return fmax(1, first > 0 ? fmin(most, 2 * first) : most);
 }
 
-/* Labels the last point with the smallest budget within which the policy found a plan. */
-static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_line *l,
-                       const char *colour)
+/* Whether two policies have the same budgets and the same extra time: their curves cover each
+ * other. */
+static bool same_sweep(const weir_sweep_line *a, const weir_sweep_line *b)
 {
-    if (l->points.n == 0)
+    const double tiny = 1e-6;   /* % of the step */
+
+    if (a->points.n != b->points.n)
+        return false;
+    for (uint32_t k = 0; k < a->points.n; k++)
+        if (a->points.at[k].budget_bytes != b->points.at[k].budget_bytes ||
+            fabs(weir_sweep_extra(&a->points.at[k]) - weir_sweep_extra(&b->points.at[k])) > tiny)
+            return false;
+    return a->points.n > 0;
+}
+
+/* The number of policies with the curve of policy i; *before: those listed before it; *first: the
+ * first of them. */
+static uint32_t equals(const weir_sweep *c, uint32_t i, uint32_t *before, uint32_t *first)
+{
+    uint32_t n = 0;
+
+    *before = 0;
+    *first = i;
+    for (uint32_t k = 0; k < c->lines.n; k++) {
+        if (k != i && !same_sweep(&c->lines.at[k], &c->lines.at[i]))
+            continue;
+        *first = k < *first ? k : *first;
+        *before += k < i;
+        n++;
+    }
+    return n;
+}
+
+/* Where a label was put, in pixels. */
+typedef struct weir_label {
+    double x, y;
+} weir_label;
+
+static bool touches(const weir_label *l, uint32_t n, weir_label here)
+{
+    for (uint32_t k = 0; k < n; k++)
+        if (fabs(l[k].x - here.x) < 34 && fabs(l[k].y - here.y) < 12)
+            return true;
+    return false;
+}
+
+/* Labels the last point with the smallest budget within which the policy found a plan; where it is
+ * above the plot, at the upper edge, with an arrow. Equal curves have one label. Labels that would
+ * touch are stacked: taken[] has the places of the earlier ones. */
+static void label_last(weir_chart *chart, const weir_sweep *c, const weir_sweep_line *l,
+                       const char *colour, weir_label *taken, uint32_t *n)
+{
+    enum { WIDE = 18, HIGH = 13 };      /* pixels: half a label's width, its height */
+
+    if (l->points.n < 2 || *n == LABELS)
         return;
     const weir_stepfile_plan_stats *p = &l->points.at[l->points.n - 1];
     const double share = share_of(c, p->budget_bytes), extra = weir_sweep_extra(p);
+    const bool   above = extra > chart->ymax;
+    weir_label   at = {fmin(fmax(weir_svg_x(chart, share), WEIR_SVG_X + WIDE),
+                            WEIR_SVG_X + WEIR_SVG_W - WIDE),
+                       fmax(above ? 0 : weir_svg_y(chart, extra) - 11, WEIR_SVG_Y + HIGH)};
 
-    if (l->points.n > 1 && extra <= chart->ymax)
-        weir_string_add(chart->s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" fill=\"%s\" "
-                        "font-size=\"11\" font-weight=\"bold\" stroke=\"#fff\" stroke-width=\"3\" "
-                        "paint-order=\"stroke\">%.0f %%</text>\n", weir_svg_x(chart, share),
-                        weir_svg_y(chart, extra) - 11, colour, share);
+    const double step = at.y < WEIR_SVG_Y + 5 * HIGH ? HIGH : -HIGH;
+    while (touches(taken, *n, at) && at.y + step > WEIR_SVG_Y &&
+           at.y + step < WEIR_SVG_Y + WEIR_SVG_H)
+        at.y += step;
+    taken[(*n)++] = at;
+    weir_string_add(chart->s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\" fill=\"%s\" "
+                    "font-size=\"11\" font-weight=\"bold\" stroke=\"#fff\" stroke-width=\"3\" "
+                    "paint-order=\"stroke\">%.0f %%%s</text>\n", at.x, at.y, colour, share,
+                    above ? " \xe2\x86\x91" : "");
 }
 
-/* Draws one policy. Points of later policies lie below those of earlier ones and are larger, so
- * that all can be seen. */
+/* Draws one policy. Points of later policies lie below those of earlier ones and are larger, and
+ * equal curves are dashed in turn, so that all can be seen. */
 static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const char *colour)
 {
     const weir_sweep_line *l = &c->lines.at[i];
@@ -110,7 +170,13 @@ static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const 
                         weir_svg_x(chart, share_of(c, l->points.at[k].budget_bytes)),
                         weir_svg_y(chart, weir_sweep_extra(&l->points.at[k])));
     weir_string_add(chart->s, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\" "
-                    "stroke-linejoin=\"round\"/>\n", colour);
+                    "stroke-linejoin=\"round\"", colour);
+    uint32_t       before, first;
+    const uint32_t n = equals(c, i, &before, &first);
+    if (n > 1)
+        weir_string_add(chart->s, " stroke-dasharray=\"9 %u\" stroke-dashoffset=\"-%u\"",
+                        9 * (n - 1), 9 * before);
+    weir_string_add(chart->s, "/>\n");
     for (uint32_t k = 0; k < l->points.n; k++) {
         const weir_stepfile_plan_stats *p = &l->points.at[k];
         char                            bytes[WEIR_SVG_BYTES];
@@ -157,9 +223,18 @@ static void picture(const weir_sweep *c, weir_string *s)
     weir_svg_axes(&chart, "budget, % of the peak without one", "extra time");
     for (uint32_t i = c->lines.n; i-- > 0;)
         draw_line(&chart, c, i, colours[i % COLOURS]);
+    weir_label taken[LABELS];
+    uint32_t   labels = 0;
     for (uint32_t i = 0; i < c->lines.n; i++) {
-        label_last(&chart, c, &c->lines.at[i], colours[i % COLOURS]);
+        uint32_t before, first;
+        char     name[80];
+        equals(c, i, &before, &first);
+        if (before == 0)
+            label_last(&chart, c, &c->lines.at[i], colours[i % COLOURS], taken, &labels);
         weir_svg_legend(&chart, colours[i % COLOURS], c->lines.at[i].policy);
+        snprintf(name, sizeof name, "= %.70s", c->lines.at[first].policy);
+        if (before > 0)
+            weir_svg_legend(&chart, "none", name);
     }
     weir_svg_legend(&chart, "#edf0f3", "below any plan");
     weir_svg_end(&chart);

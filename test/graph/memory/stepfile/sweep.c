@@ -225,6 +225,22 @@ CASE(names_in_pictures_are_escaped)
     folder_remove(&f);
 }
 
+/* A policy that is asked for twice has two equal curves: both can be seen. */
+CASE(equal_curves_are_dashed_in_turn)
+{
+    weir_stepfile *const o = chain();
+    CHECK_OR_RETURN(o != NULL);
+    weir_sweep *const c = weir_stepfile_sweep(
+        o, &(weir_stepfile_options){.policy = "checkpoint,checkpoint", .moves = 300});
+    char *const svg = c ? weir_sweep_text(c, WEIR_SWEEP_SVG) : NULL;
+    CHECK_TEXT(svg ? svg : weir_error(), "stroke-dasharray=\"9 9\" stroke-dashoffset=\"-0\"");
+    CHECK_TEXT(svg ? svg : "", "stroke-dasharray=\"9 9\" stroke-dashoffset=\"-9\"");
+    CHECK_TEXT(svg ? svg : "", ">= checkpoint</text>");
+    weir_text_free(svg);
+    weir_sweep_free(c);
+    weir_stepfile_free(o);
+}
+
 CASE(curve_mistakes)
 {
     weir_stepfile *const o = chain();
