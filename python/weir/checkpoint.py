@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar, Union, cast, overload
 from . import _capi as capi
 from . import core
 from .raw.tensor import CTensor, result
-from .tape import Core, _stored
+from .tape import Core, stored
 from .taping import prepare, taping
 from .tensor import Tensor
 from .typing import Handle
@@ -76,9 +76,9 @@ class Checkpoint(Core):
         self._owner, found = capi.checkpoint(part, handles)
         device.hold((self._owner, self))
         self.many = isinstance(part.first, (tuple, list))
-        ys, part.first = _checked(part.first or ()), ()
+        ys, part.first = _checked(() if part.first is None else part.first), ()
         self.requires_grad = any(y.requires_grad for y in ys)
-        inside = {id(t): t for y in ys for t in _stored(y.creator)}
+        inside = {id(t): t for y in ys for t in stored(y.creator)}
         self.src += [(t.creator, id(t), t, True) for t in inside.values()]
         results = tuple(result(handle, device) for handle in found[:len(ys)])
         self._remember(device, handles, results if self.requires_grad else None)

@@ -1,6 +1,7 @@
 """dtypes - element types: SINGA's numbers, the core's, NumPy's types and names."""
 from __future__ import annotations
 
+import enum
 from typing import cast
 
 import numpy as np
@@ -8,8 +9,26 @@ import numpy as np
 from . import _capi as capi
 from . import errors
 
-# Element types by SINGA's numbers (the first five) and ours, in the order of the numbers.
-kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = range(9)
+
+class DType(enum.IntEnum):
+    """An element type: SINGA's number (the first five) or ours, with a name that is shown.
+
+    It is an int and equal to its number; `weir.float32` is DType.float32.
+    """
+
+    float32, float16, int32, char, float64, uint8, int64, bool, bfloat16 = range(9)
+
+    def __repr__(self) -> str:
+        return f"weir.{self.name}{'_' if self.name == 'bool' else ''}"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec) if spec else str(self)
+
+
+kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = DType
+float32, float16, int32, _, float64, uint8, int64, bool_, bfloat16 = DType
 
 _CORE_TYPE = {
     kFloat32: capi.WEIR_F32,
@@ -36,10 +55,12 @@ _NAMES = {"float32": kFloat32, "float": kFloat32, "float16": kFloat16, "int32": 
           "bfloat16": kBFloat16}
 
 
-def dtype_number(dtype: object) -> int:
+def dtype_number(dtype: object) -> DType:
     """SINGA's number of an element type given as number, name or NumPy type."""
-    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _CORE_TYPE:
+    if isinstance(dtype, DType):
         return dtype
+    if isinstance(dtype, int) and not isinstance(dtype, bool) and dtype in _CORE_TYPE:
+        return DType(dtype)
     if isinstance(dtype, str) and dtype in _NAMES:
         return _NAMES[dtype]
     try:
@@ -55,11 +76,12 @@ def core_dtype(number: int) -> int:
     """The core's number for SINGA's."""
     core = _CORE_TYPE.get(number)
     if core is None:
-        raise errors.DtypeError(f"element type {number} is not supported")
+        raise errors.DtypeError(f"element type {DType(number)} is not supported"
+                                if number in list(DType) else f"unknown element type {number}")
     return core
 
 
-def singa_dtype(core: int) -> int:
+def singa_dtype(core: int) -> DType:
     """SINGA's number of an element type that is given by the core's number."""
     return _SINGA_TYPE[core]
 

@@ -224,7 +224,8 @@ class _OptimiserFile:
                 there = archive is not None and any(name_of(need) in archive
                                                     for need, _ in part.needs)
                 # Of a state that is not made yet only shape and type are compared: the parameter's.
-                return self.state(table, part) or (part.tensor if there else None)
+                state = self.state(table, part)
+                return part.tensor if state is None and there else state
 
             items.update(_of_parts(self.parts, name_of, tensor_of))
         items[self.rate] = _plain(self.rate, self.optimiser.lr_value, ())

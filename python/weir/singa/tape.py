@@ -247,7 +247,7 @@ def infer_dependency(op: Operator) -> tuple[Counter[Operator], Counter[int]]:
     return consumers, uses
 
 
-def _stored(op: Operator) -> list[Tensor]:
+def stored(op: Operator) -> list[Tensor]:
     """Tensors among the sources of op, near and far, that store a gradient."""
     found: dict[int, Tensor] = {}
     seen, waiting = {op}, deque([op])
@@ -288,7 +288,7 @@ def backward(y: Tensor, dy: Tensor | Number | None = None,
     """
     if y.data.Size() != 1:
         raise ValueError(f"backward: y must have one element, its shape is {y.shape}")
-    tensors = _stored(y.creator)
+    tensors = stored(y.creator)
     if not tensors:
         if not is_training():
             raise no_gradient(y)

@@ -23,7 +23,8 @@ from . import singa_wrap as singa
 from .exchange import Exchange
 from .raw.tensor import CTensor, plain_array as plain_array
 from .tape import Dummy
-from .tensor_methods import Methods, Operand, call, in_place, operand, operator, reflected, set_part
+from .tensor_methods import (Mask, Methods, Operand, call, in_place, is_mask, operand, operator,
+                             reflected, selected, set_masked, set_part)
 from weir.typing import Array, ArrayLike, DTypeLike, Number, Shape, ShapeLike
 from .tape import Operator
 
@@ -31,14 +32,15 @@ float32 = core.kFloat32
 
 
 Key: TypeAlias = Union[SupportsIndex, slice, EllipsisType]     # of one axis
-Index: TypeAlias = Union[Key, tuple[Key, ...]]
+Index: TypeAlias = Union[Key, tuple[Key, ...], Mask]
 
 
 class Tensor(Methods, Exchange):
     """A tensor of a device: `data` is the raw tensor, `creator` the operator that made it.
 
     data may be a NumPy array, which is copied and converted to `dtype`, or a raw tensor, which is
-    shared. Every Tensor counts as true; == compares elements, so Tensors are no dictionary keys.
+    shared. A Tensor of one element is true if that is not 0, of several it is neither (`is not
+    None` asks whether there is one); == compares elements, so Tensors are no dictionary keys.
     """
 
     tensor_count = 0
@@ -137,15 +139,28 @@ class Tensor(Methods, Exchange):
         """True if its name is still the generated one."""
         return re.fullmatch(r"Dummy#\d+", self.name) is not None
 
-    def __repr__(self) -> str:
+    def _elements(self, prefix: str = "") -> str:
+        """The elements as NumPy shows them: of more than 1000 the first and last of each axis."""
         try:
-            text = np.array2string(self.data.to_numpy(), separator=", ")
+            return np.array2string(self.data.to_numpy(), separator=", ", prefix=prefix)
         except StateError:
-            text = f"<recorded tensor of shape {self.shape}>"
-        return f"{text}, {core.dtype_name(self.dtype)}"
+            return "<recorded, not computed>"
+
+    def __repr__(self) -> str:
+        return (f"tensor({self._elements('tensor(')}, shape={self.shape}, dtype={self.dtype}, "
+                f"device={self.device.name})")
+
+    def __str__(self) -> str:
+        """The elements and the name of their type, as SINGA prints a Tensor."""
+        return f"{self._elements()}, {core.dtype_name(self.dtype)}"
 
     def __bool__(self) -> bool:
-        return True
+        if self.size() != 1:
+            raise ValueError(f"bool: a tensor of shape {self.shape} has {self.size()} elements, "
+                             "not 1, so it is neither true nor false: `x is not None` asks whether "
+                             "there is a tensor; max() and min() of a comparison ask for any or "
+                             "all of its elements")
+        return bool(self.item())
 
     # -- shape --
 
@@ -177,12 +192,22 @@ class Tensor(Methods, Exchange):
         return call(lambda x: x.Repeat(repeats, axis), self)
 
     def __getitem__(self, keys: Index) -> Tensor:
-        """A copy of a part. An integer keeps its axis, with size 1, as in SINGA."""
-        keys = keys if isinstance(keys, tuple) else (keys,)
-        return call(lambda x: _part(x, keys), self)
+        """A copy of a part. An integer keeps its axis, with size 1, as in SINGA. A mask (x > 0, or
+        an array of bool) of x's first axes selects where it is not 0, along one axis: eagerly."""
+        if is_mask(keys):
+            return selected(self, keys)
+        parts = keys if isinstance(keys, tuple) else (keys,)
+        return call(lambda x: _part(x, parts), self)
 
     def __setitem__(self, keys: Index, value: Operand) -> None:
-        """A part by steps of 1 becomes a number, an array or a Tensor, in place."""
+        """A part by steps of 1 becomes a number, an array or a Tensor, in place; so do the elements
+        that a mask selects, of a number or a Tensor with a row for each."""
+        if is_mask(keys):
+            new = operand(value, self)
+            if new is None:
+                raise TypeError("only a number, an array or a Tensor can be assigned to a part")
+            set_masked(self, keys, new)
+            return
         bounds = _all_bounds(self.shape, keys if isinstance(keys, tuple) else (keys,))
         if any(step != 1 for _, _, step in bounds):
             raise ValueError("only slices with step 1 can be assigned to")

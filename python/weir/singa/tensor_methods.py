@@ -4,6 +4,8 @@ Methods here and the operators of Tensor go through `call`, which records them a
 autograd if a gradient flows through an operand.
 """
 from __future__ import annotations
+
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self, TypeAlias, Union, cast
 
@@ -13,10 +15,10 @@ import numpy as np
 from weir import _capi as capi
 from weir import core
 from weir.errors import ShapeError, StateError
-from .raw import arith
+from .raw import arith, mask
 from . import singa_wrap as singa
 from .raw.tensor import CTensor, plain_array
-from .tape import Core, backward, no_gradient
+from .tape import Core, backward, no_gradient, stored
 from .taping import Taped, is_training
 from weir.typing import Array, Axes, DTypeLike, Handle, Number, ShapeLike
 
@@ -33,6 +35,7 @@ def _taped(x: Taped) -> bool:
 
 
 Operand: TypeAlias = Union[Taped, Number, Array]         # of an operator of Tensors
+Mask: TypeAlias = Union[Taped, Array, list[bool]]        # of the first axes: bool, or 0 and 1
 Method: TypeAlias = Callable[[Taped, Operand], "Tensor"]
 Nested: TypeAlias = Union[int, float, bool, list["Nested"]]
 
@@ -139,6 +142,46 @@ def _become(x: Taped, y: Tensor) -> Tensor:
     return cast("Tensor", x)
 
 
+def replace(x: Taped, function: Callable[[CTensor, CTensor], CTensor], value: Taped) -> None:
+    """x becomes function(x, value), of its own shape and type, in place."""
+    if _taped(value) or _taped(x) and x._creator is not None:
+        _become(x, call(function, x, value))
+    else:
+        x.data.put(function(x.data, value.data).handle)
+
+
+def is_mask(key: object) -> TypeIs[Mask]:
+    """True if the key of x[key] selects by elements, not by positions of axes."""
+    return isinstance(key, (Taped, list)) or isinstance(key, np.ndarray) and key.ndim > 0
+
+
+def _flags(x: Taped, key: Mask) -> CTensor:
+    return mask.Flags(key.data if isinstance(key, Taped) else np.asarray(key), x.data)
+
+
+def selected(x: Taped, key: Mask) -> Tensor:
+    """x[mask]: where the mask of the first axes is true; they become one axis."""
+    flags = _flags(x, key)
+    places = mask.Places(flags)
+    return call(lambda t: mask.Selected(t, flags, places), x)
+
+
+def set_masked(x: Taped, key: Mask, value: Taped | Number) -> None:
+    """What the mask selects becomes a number, which a recording takes too, or the elements of a
+    Tensor with a row for each place, in place."""
+    flags = _flags(x, key)
+    if not isinstance(value, Taped):
+        value = x.made(data=singa.Scalar(value, x.data), requires_grad=False)
+    elif value.shape != (1,):
+        want = (*mask.Places(flags).shape(), *x.shape[flags.nDim():])
+        if value.shape != want:
+            raise ShapeError(f"x[mask] = y: y has shape {value.shape}, must be {want} or one "
+                             "element")
+        if not value.size():
+            return
+    replace(x, lambda t, new: mask.Assigned(t, flags, new), value)
+
+
 def set_part(x: Taped, begin: Sequence[int], end: Sequence[int], value: Taped | Number) -> Taped:
     """Elements begin to end of every axis of x become a number or a Tensor, in place."""
     if _is_number(value):
@@ -201,10 +244,9 @@ class Methods(Taped):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        """The parts along the first axis, without it; numbers of a vector keep shape (1,)."""
+        """x[0], x[1], ...: the parts along the first axis, which stays with size 1."""
         for i in range(len(self)):
-            part = self[i]
-            yield part.reshape(self.shape[1:]) if len(self.shape) > 1 else part
+            yield self[i]
 
     # -- elements --
 
@@ -379,9 +421,44 @@ class Methods(Taped):
     def backward(self, dy: Tensor | Number | None = None,
                  retain_graph: bool = False) -> list[tuple[Tensor, Tensor]]:
         """Pairs (Tensor, gradient) of autograd.backward; an error if there are no pairs. A second
-        call for the same tensor needs retain_graph=True in the first, as in PyTorch."""
+        call for the same tensor needs retain_graph=True in the first, as in PyTorch. Each Tensor's
+        `grad` is its gradient then."""
         y = cast("Tensor", self)
+        for x in stored(y.creator):
+            x.grad = None
         pairs = list(backward(y, dy, retain_graph))
         if not pairs:
             raise no_gradient(y)
+        for x, grad in pairs:
+            x.set_grad(grad)
         return pairs
+
+    _grad: Tensor | None = None
+    _recorded_grad: weakref.ref[Tensor] | None = None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that the last y.backward() gave it, or None; None frees it.
+
+        It is replaced, not added to. In a recording it lives as long as the script keeps the pairs
+        of y.backward(), so asking for it changes no plan. autograd.backward does not set it.
+        """
+        if self._recorded_grad is None:
+            return self._grad
+        found = self._recorded_grad()
+        if found is None:
+            raise StateError(f"grad of {self.name}: its backward was recorded, and a gradient in a "
+                             "recording lives only as long as the script keeps it: use the pairs "
+                             "that backward() returns")
+        return found
+
+    @grad.setter
+    def grad(self, grad: Tensor | None) -> None:
+        self._grad = grad
+        self._recorded_grad = None
+
+    def set_grad(self, grad: Tensor) -> None:
+        """What backward() tells: the gradient, held only if it was computed."""
+        recording = grad.device.recording
+        self._grad = None if recording else grad
+        self._recorded_grad = weakref.ref(grad) if recording else None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from arraycheck import check, f32, i32, same
+import weir
 from weir import core, device, errors, tensor
 from weir import singa_wrap as singa
 from weir.tensor import Tensor
@@ -112,7 +113,11 @@ def test_unary_operators(mode):
 
 def test_truth_and_none():
     t = tensor.zeros((2,))
-    assert t and tensor.Tensor((0,)) and not t == None and t != None     # noqa: E711
+    assert (t == None) is False and (t != None) is True     # noqa: E711
+    for wrong in (t, tensor.Tensor((0,))):
+        with pytest.raises(ValueError, match="neither true nor false: `x is not None`"):
+            bool(wrong)
+    assert tensor.ones((1,)) and tensor.ones((1, 1)) and not tensor.zeros((1,))
     with pytest.raises(TypeError):
         hash(t)
     with pytest.raises(TypeError):
@@ -205,20 +210,39 @@ def test_python_values():
 
 
 def test_repr():
-    assert repr(tensor.from_numpy(np.array([1.5, 2]))) == "[1.5, 2. ], float32"
-    assert repr(tensor.from_numpy(np.array([1, 2]))) == "[1, 2], int32"
+    """All that a Tensor is; str is SINGA's text. Long ones are shortened as in NumPy."""
+    t = tensor.from_numpy(np.array([1.5, 2]))
+    assert repr(t) == "tensor([1.5, 2. ], shape=(2,), dtype=weir.float32, device=cpu)"
+    assert str(t) == "[1.5, 2. ], float32"
+    assert str(tensor.from_numpy(np.array([1, 2]))) == "[1, 2], int32"
+    assert len(repr(tensor.zeros((100, 100)))) < 500
     dev = core.cpu()
     dev.EnableGraph(True)
-    assert "recorded" in repr(tensor.ones((2,)) + 1)
+    assert repr(tensor.ones((2,)) + 1) == \
+        "tensor(<recorded, not computed>, shape=(2,), dtype=weir.float32, device=cpu)"
     dev.Reset()
+
+
+def test_element_types_have_names():
+    """They are SINGA's numbers, too."""
+    t = tensor.ones((2,))
+    assert t.dtype == weir.float32 == 0 and isinstance(t.dtype, int)
+    assert (repr(t.dtype), str(weir.bool_), f"{weir.bfloat16}") == (
+        "weir.float32", "weir.bool_", "weir.bfloat16")
+    assert pickle.loads(pickle.dumps(weir.int64)) is weir.int64
+    assert weir.zeros((2,), dtype=weir.float16).dtype is weir.float16
+    assert tensor.Tensor((2,), dtype=2).dtype is weir.int32 is tensor.int32
+    with pytest.raises(errors.DtypeError, match="element type weir.char is not supported"):
+        tensor.Tensor((2,), dtype=core.kChar).set_value(0)
 
 
 def test_length_and_iteration():
     a = f32(3, 2)
     t = tensor.from_numpy(a)
     assert len(t) == 3
-    for row, expected in zip(t, a):
-        same(row, expected)
+    for i, (row, expected) in enumerate(zip(t, a)):
+        same(row, expected.reshape(1, 2))
+        assert row.shape == t[i].shape
     assert [float(x) for x in tensor.from_numpy(a[0])] == a[0].tolist()
     with pytest.raises(TypeError):
         len(Tensor())
