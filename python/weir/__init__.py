@@ -29,6 +29,7 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import image_tool as image_tool
     from . import initializer as initializer
     from . import layer as layer
+    from . import metrics as metrics
     from . import model as model
     from . import module as module
     from . import opt as opt
@@ -65,8 +66,9 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
 __version__ = capi.weir_version()
 
 # Modules that are imported at their first use, and names that come from such modules.
-MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "model", "module",
-           "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "transforms", "utils")
+MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "metrics", "model",
+           "module", "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "transforms",
+           "utils")
 _NAMES = {
     "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
@@ -89,13 +91,13 @@ __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "Budg
            "Error", "errors", "eye", "FileError", "float16", "float32", "float64", "from_dlpack",
            "full", "full_like", "Graph", "GraphWarning", "image_tool", "initializer", "int32",
            "int64", "InvalidError", "largest_batch", "LargestBatch", "layer", "load_npz",
-           "load_safetensors", "load_torch_state_dict", "model", "module", "name_scope", "no_grad",
-           "NoKernelError", "NonFinite", "ones", "ones_like", "opt", "optimizer",
+           "load_safetensors", "load_torch_state_dict", "metrics", "model", "module", "name_scope",
+           "no_grad", "NoKernelError", "NonFinite", "ones", "ones_like", "opt", "optimizer",
            "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
-           "randn", "safetensors_metadata", "save_npz", "save_safetensors", "set_planning_progress",
-           "set_seed", "ShapeError", "show_config", "singa_wrap", "snapshot", "StateError",
-           "tensor", "to_torch_state_dict", "transforms", "typing", "uint8", "utils", "zeros",
-           "zeros_like"]
+           "randn", "safetensors_metadata", "save_npz", "save_safetensors",
+           "set_planning_progress", "set_seed", "ShapeError", "show_config", "singa_wrap",
+           "snapshot", "StateError", "tensor", "to_torch_state_dict", "transforms", "typing",
+           "uint8", "utils", "zeros", "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):
