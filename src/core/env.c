@@ -55,11 +55,14 @@ static int system_posix_fallocate(int fd, off_t at, off_t n)
 {
     static const char zeros[1 << 16];
     struct stat       st;
+    struct statvfs    disk;
 
     if (at < 0 || n <= 0)
         return EINVAL;
-    if (fstat(fd, &st) != 0)
+    if (fstat(fd, &st) != 0 || fstatvfs(fd, &disk) != 0)
         return errno;
+    if (n / (off_t)disk.f_frsize >= (off_t)disk.f_bavail)      /* before the disk is filled */
+        return ENOSPC;
     for (off_t end = st.st_size, left; (left = at + n - end) > 0;) {
         const size_t  most = left < (off_t)sizeof zeros ? (size_t)left : sizeof zeros;
         const ssize_t done = pwrite(fd, zeros, most, end);
