@@ -381,6 +381,30 @@ PyObject *tensor_split(weir_tensor *x, int axis, int ndim, const int64_t *dim)
     const weir_status s = weir_split(x, axis, ndim, dim, out);
     return s == WEIR_OK ? weir_py_list(weir_tensor_device(x), ndim, out) : weir_py_failed(s);
 }
+
+/* [(name, role, tensor), ...] of weir_graph_bindings; the graph owns the tensors, too. */
+PyObject *graph_bindings(weir_graph *g)
+{
+    const weir_binding *list;
+    size_t              count;
+    const weir_status   s = weir_graph_bindings(g, &list, &count);
+
+    if (s != WEIR_OK)
+        return weir_py_failed(s);
+    PyObject *const all = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; all && i < count; i++)
+        PyList_SetItem(all, (Py_ssize_t)i, Py_BuildValue("(siN)", list[i].name, (int)list[i].role,
+                                                         weir_py_wrap(list[i].tensor)));
+    return all;
+}
+
+/* weir_graph_save with its options. */
+PyObject *graph_save(weir_graph *g, const char *path, bool keep_previous)
+{
+    const weir_save_options how = {.keep_previous = keep_previous};
+
+    return weir_py_none(weir_graph_save(g, path, &how));
+}
 %}
 
 %apply (Py_ssize_t n, weir_tensor **list) { (Py_ssize_t ny, weir_tensor **y),

@@ -26,6 +26,8 @@ OBJECTS = {
     ("read", "return"): "None",
     ("memory", "return"): "tuple[int, tuple[int, ...]]",
     ("split", "return"): "list[weir_tensor]",
+    ("graph_bindings", "return"): "list[tuple[str, int, weir_tensor]]",
+    ("graph_save", "return"): "None",
     ("vjp", "return"): "list[weir_tensor | None]",
     ("gradients", "return"): "list[weir_tensor | None]",
     ("clip", "return"): "tuple[list[weir_tensor], weir_tensor | None]",

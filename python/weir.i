@@ -39,6 +39,7 @@
 }
 %enddef
 LONG_CALL(weir_graph_end)
+LONG_CALL(weir_graph_load)
 LONG_CALL(weir_graph_run)
 LONG_CALL(weir_graph_measure)
 LONG_CALL(weir_graph_find_nonfinite)
@@ -78,6 +79,7 @@ LONG_CALL(weir_device_sync)
 %newobject weir_info_text;
 %newobject weir_graph_text;
 %newobject weir_graph_stepfile;
+%newobject weir_graph_recorded;
 %newobject weir_device_profile_text;
 %newobject weir_device_trace_stop;
 
@@ -86,6 +88,7 @@ LONG_CALL(weir_device_sync)
 %newobject weir_state;
 %newobject weir_hollow;
 %newobject weir_graph_begin;
+%newobject weir_graph_load;
 %typemap(newfree) weir_graph * ""
 
 /* ---- arguments ---- */
@@ -205,6 +208,10 @@ LONG_CALL(weir_device_sync)
 %ignore weir_clip_norm;
 %ignore weir_unscale;
 %ignore weir_graph_free;
+%ignore weir_graph_parse;      /* a text and its length: files alone */
+%ignore weir_binding;
+%ignore weir_graph_bindings;
+%ignore weir_graph_save;       /* its options are file.h's */
 %ignore weir_step_fn;
 %ignore weir_step_options;
 %ignore weir_step_new;
@@ -236,5 +243,6 @@ typedef struct weir_graph {} weir_graph;
 %include "weir/tensor.h"
 %include "weir/op.h"
 %include "weir/graph.h"
+%include "weir/saved.h"
 %include "glue_api.h"
 %include "glue_dlpack.h"

@@ -54,6 +54,8 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from .names import name_scope as name_scope
     from .planning_progress import (PlanningProgress as PlanningProgress,
         set_planning_progress as set_planning_progress)
+    from .saved_graph import (SavedGraph as SavedGraph, TensorSpec as TensorSpec,
+        load_graph as load_graph)
     from .settings import (autocast as autocast, cpu as cpu, no_grad as no_grad,
         progress as progress, set_seed as set_seed, show_config as show_config)
     from .torch_names import (load_torch_state_dict as load_torch_state_dict,
@@ -81,6 +83,7 @@ _NAMES = {
     "graph": ("Graph", "NonFinite"),
     "names": ("name_scope",),
     "planning_progress": ("PlanningProgress", "set_planning_progress"),
+    "saved_graph": ("SavedGraph", "TensorSpec", "load_graph"),
     "torch_names": ("load_torch_state_dict", "to_torch_state_dict"),
     "settings": ("autocast", "cpu", "no_grad", "progress", "set_seed", "show_config"),
 }
@@ -90,14 +93,14 @@ __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "Budg
            "checkpoint", "cpu", "data", "device", "DeviceError", "DType", "DtypeError", "empty",
            "Error", "errors", "eye", "FileError", "float16", "float32", "float64", "from_dlpack",
            "full", "full_like", "Graph", "GraphWarning", "image_tool", "initializer", "int32",
-           "int64", "InvalidError", "largest_batch", "LargestBatch", "layer", "load_npz",
-           "load_safetensors", "load_torch_state_dict", "metrics", "model", "module", "name_scope",
-           "no_grad", "NoKernelError", "NonFinite", "ones", "ones_like", "opt", "optimizer",
-           "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
-           "randn", "safetensors_metadata", "save_npz", "save_safetensors",
-           "set_planning_progress", "set_seed", "ShapeError", "show_config", "singa_wrap",
-           "snapshot", "StateError", "tensor", "to_torch_state_dict", "transforms", "typing",
-           "uint8", "utils", "zeros", "zeros_like"]
+           "int64", "InvalidError", "largest_batch", "LargestBatch", "layer", "load_graph",
+           "load_npz", "load_safetensors", "load_torch_state_dict", "metrics", "model", "module",
+           "name_scope", "no_grad", "NoKernelError", "NonFinite", "ones", "ones_like", "opt",
+           "optimizer", "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot",
+           "progress", "rand", "randn", "safetensors_metadata", "save_npz", "save_safetensors",
+           "SavedGraph", "set_planning_progress", "set_seed", "ShapeError", "show_config",
+           "singa_wrap", "snapshot", "StateError", "tensor", "TensorSpec", "to_torch_state_dict",
+           "transforms", "typing", "uint8", "utils", "zeros", "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):

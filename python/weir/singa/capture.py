@@ -15,6 +15,7 @@ elements, and what was dropped costs nothing.
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -25,9 +26,10 @@ import numpy as np
 from weir import _capi as capi
 from weir import core
 from weir import errors
+from weir import graph_file
 from weir.graph import Graph
 from weir.options import PlanOptions
-from weir.typing import Budget
+from weir.typing import Budget, Handle, Path
 from . import singa_wrap as singa
 from .asserted import InvalidError
 from .layers.base import first_tensor
@@ -104,6 +106,35 @@ def _mapped(results: object, change: Callable[[Tensor], Tensor]) -> object:
     if isinstance(results, dict):
         return {key: _mapped(value, change) for key, value in results.items()}
     return results
+
+
+def output_names(results: object) -> list[tuple[str, Tensor]]:
+    """(name, Tensor) of what a call returned: keys of dicts, joined by dots, and numbers of other
+    places; "out0", "out1", ... at the top."""
+    if isinstance(results, Tensor):
+        return [("out0", results)]
+    inner = results if isinstance(results, dict) else \
+        {f"out{i}": r for i, r in enumerate(results)} if isinstance(results, (list, tuple)) else {}
+    return [(f"{key}{name}", t) for key, value in inner.items() for name, t in _names_below(value)]
+
+
+def _names_below(value: object) -> list[tuple[str, Tensor]]:
+    if isinstance(value, Tensor):
+        return [("", value)]
+    inner = value.items() if isinstance(value, dict) else \
+        enumerate(value) if isinstance(value, (list, tuple)) else ()
+    return [(f".{key}{name}", t) for key, below in inner for name, t in _names_below(below)]
+
+
+def input_names(method: Callable[..., object], args: Sequence[object]) -> list[str]:
+    """A name for each Tensor of the arguments, in the order of _flatten: the parameter's, and a
+    number if the argument is a list with more than one."""
+    names: list[str] = []
+    for name, value in inspect.signature(method).bind(*args).arguments.items():
+        tensors: list[Tensor] = []
+        _flatten(value, tensors, [])
+        names += [name] if len(tensors) == 1 else [f"{name}{i}" for i in range(len(tensors))]
+    return names
 
 
 def _plan(sequential: bool, budget: Budget | None,
@@ -257,7 +288,9 @@ class Recording:
         if id(value) in by_value:
             self.passed[id(t)] = by_value[id(value)]
         elif (value.base if isinstance(value, View) else value).recorded:
-            self.results.setdefault(id(t), Result(t))
+            if id(t) not in self.results:
+                self.results[id(t)] = Result(t)
+                capi.weir_keep(self.results[id(t)].handle)      # an output in a file, too
         return t
 
     def fits(self, args: Sequence[object]) -> bool:
@@ -307,6 +340,23 @@ class Recording:
             made[number] = self.results[number].new()
         return made[number]
 
+    def export(self, path: Path, names: Sequence[str], model: Model,
+               keep_previous: bool = False) -> None:
+        """Writes the graph to a file: inputs get these names, outputs those of output_names,
+        parameters and states the model's."""
+        params = model.get_params()
+        named: dict[str, Handle] = {}
+        for name, t in output_names(self.template):
+            if id(t) in self.passed:
+                raise InvalidError(f"export: the output {name!r} is an input of the step, which "
+                                   "has no result for it")
+            if id(t) in self.results:
+                named[name] = self.results[id(t)].handle
+        graph_file.export(self.graph, path, dict(zip(names, (i.handle for i in self.inputs))),
+                          named, [(name, capi.WEIR_ROLE_PARAM if name in params else
+                                   capi.WEIR_ROLE_STATE, t.data.value.handle)
+                                  for name, t in model.get_states().items()], keep_previous)
+
     @property
     def stats(self) -> dict[str, object]:
         """Numbers of this graph, for Model.graph_stats."""
@@ -336,6 +386,17 @@ class Capture:
         if (last is not None and not kwargs and last.how == how and last.fits(args)
                 and not last.device.recording):
             return last.run(cast("Sequence[Tensor]", args))
+        found, tensors = self.found(function, args, kwargs, state, how)
+        if found is None:
+            return function(*args, **kwargs)
+        found.fill(tensors)
+        return found.run(tensors)
+
+    def found(self, function: Callable[..., object], args: Sequence[object],
+              kwargs: Mapping[str, object], state: PythonState,
+              how: How) -> tuple[Recording | None, list[Tensor]]:
+        """The recording of this signature, made now if it is new, and the Tensors that it
+        reads; None in the place of a recording if one is at hand, of which the call is a part."""
         tensors: list[Tensor] = []
         kept: list[object] = []
         signature = _flatten(args, tensors, kept), _flatten(kwargs, tensors, kept)
@@ -343,15 +404,14 @@ class Capture:
         if first is None:
             raise InvalidError("a graph needs a Tensor, or a list of them, among its arguments")
         if first.device.recording:         # a part of the graph at hand
-            return function(*args, **kwargs)
+            return None, tensors
         key = how, signature, _sharing(tensors)
         found = self._by_signature.get(key)
         if found is None:
             found = self._record(key, function, args, kwargs, tensors, kept, state)
         self._by_signature.move_to_end(key)
         self._last = found
-        found.fill(tensors)
-        return found.run(tensors)
+        return found, tensors
 
     def _record(self, key: Key, function: Callable[..., object], args: Sequence[object],
                 kwargs: Mapping[str, object], tensors: list[Tensor], kept: list[object],
@@ -400,6 +460,36 @@ class Capture:
         return list(self._by_signature.values())
 
 
+def capture_of(model: Model, name: str) -> Capture:
+    """The captured graphs of a method of the model."""
+    if name not in model._captures:
+        model._captures[name] = Capture(model._max_graphs)
+    return model._captures[name]
+
+
+def exported(model: Model, path: Path, method: Callable[..., object], args: Sequence[object],
+             train: bool, keep_previous: bool) -> None:
+    """Writes the graph of a call of the method to a file. In training that is the one which the
+    model runs, recorded now if it is new; else one that is made for this and freed."""
+    tensors: list[Tensor] = []
+    kept: list[object] = []
+    _flatten(args, tensors, kept)
+    if not tensors:
+        raise InvalidError("export: inputs has no Tensor")
+    if train:
+        function = functools.partial(model._recorded, getattr(method, "__wrapped__"))
+        found, tensors = capture_of(model, method.__name__).found(
+            function, args, {}, PythonState(model, method),
+            (model.sequential, model.budget, model._plan))
+    else:
+        found = Recording(tensors[0].device, functools.partial(model._evaluated, method), args, {},
+                          tensors, kept, _plan(model.sequential, None, ()))
+    if found is None:
+        raise errors.StateError("export: a graph is being recorded; call it between two steps")
+    found.export(path, input_names(functools.partial(method, model), args), model,
+                 keep_previous)
+
+
 def captured(method: Callable[..., object]) -> Callable[..., object]:
     """A method of a model that is recorded where the model says so (its _records)."""
     name = method.__name__
@@ -409,10 +499,6 @@ def captured(method: Callable[..., object]) -> Callable[..., object]:
         if not self._records:
             with self._products(args, kwargs):
                 return method(self, *args, **kwargs)
-        captures = self._captures
-        capture = captures.get(name)
-        if capture is None:
-            capture = captures[name] = Capture(self._max_graphs)
-        return capture(functools.partial(self._recorded, method), args, kwargs,
+        return capture_of(self, name)(functools.partial(self._recorded, method), args, kwargs,
                        PythonState(self, method), (self.sequential, self.budget, self._plan))
     return call

@@ -30,7 +30,7 @@ from weir.settings import autocast
 from weir.typing import Array, Budget, DTypeLike, Path, Shape
 from .asserted import ArgumentError, ExistsError
 from . import autograd
-from .capture import MAX_GRAPHS, Capture, captured
+from .capture import MAX_GRAPHS, Capture, captured, exported
 from .layers.base import Computes, Layer, LayerMeta, first_tensor
 from .tensor import Tensor
 from .updates.ema import EMA
@@ -139,6 +139,16 @@ class Model(Layer, metaclass=ModelMeta):
             raise
         finally:
             self.__dict__["_inside"] = False
+
+    def _evaluated(self, method: Callable[..., object], *args: object) -> object:
+        """A call of the method in evaluation, whatever the model is in."""
+        before = self.training
+        self.__dict__.update(training=False, _inside=True)
+        try:
+            with training_is(False), self._products(args, {}):
+                return method(self, *args)
+        finally:
+            self.__dict__.update(training=before, _inside=False)
 
     def _products(self, args: Sequence[object],
                   kwargs: Mapping[str, object]) -> AbstractContextManager[None]:
@@ -347,6 +357,26 @@ class Model(Layer, metaclass=ModelMeta):
         """The tensors of opt.EMA objects that are attributes: {"ema.fc1.W": Tensor}."""
         return {f"{name}.{path}": t for name, value in vars(self).items()
                 if isinstance(value, EMA) for path, t in value.state_dict().items()}
+
+    def export(self, path: Path, inputs: Sequence[object], train: bool = False,
+               keep_previous: bool = False) -> None:
+        """Writes forward(*inputs) as a graph, with the parameters and states, to a file that
+        weir.load_graph, weir_graph_load in C and `weir run-graph` run without the model's code.
+
+        train=True: train_one_batch(*inputs) instead, the whole step with its updates, as the model
+        runs it after compile(use_graph=True); it goes on where this model stands, random position
+        included. Inputs get the names of the method's parameters ("x", or "x0", "x1" of a list),
+        outputs "out0", "out1", ..., or their keys if it returns a dict. Shapes are those of inputs,
+        whose elements do not matter. keep_previous: a file that is replaced stays as PATH.bak.
+        """
+        if not isinstance(inputs, (list, tuple)):
+            raise ArgumentError(f"export: inputs is a {type(inputs).__name__}, must be a list of "
+                                "Tensors")
+        if train and not self.graph_mode:
+            raise errors.StateError("export(train=True) writes the graph of a training step, and "
+                                    "this model has none: compile(use_graph=True) first")
+        method = type(self).train_one_batch if train else type(self).forward
+        exported(self, path, method, tuple(inputs), train, keep_previous)
 
     def save_states(self, fpath: Path,
                     aux_states: Mapping[str, Tensor | Array] | None = None) -> None:
