@@ -230,7 +230,6 @@ CASE(two_threads)
     CHECK_OK(weir_graph_run(g));
     CHECK_OK(weir_read(y, value, sizeof value));
     CHECK(value[0] == 3 && value[3] == 3);
-    weir_release(y);
     weir_release(shared.x);
     weir_graph_free(g);
     weir_device_close(shared.dev);
