@@ -100,10 +100,6 @@ WEIR_API weir_device *weir_tensor_device(const weir_tensor *t);     /* borrowed 
 WEIR_API const char  *weir_tensor_name(const weir_tensor *t);       /* borrowed; "" if none */
 WEIR_API bool         weir_tensor_needs_grad(const weir_tensor *t); /* a gradient flows to it */
 
-/* Gives the value another name (copied; NULL: none) in messages, dumps and files. Recorded steps
- * and states of optimisers keep the earlier one. */
-WEIR_API weir_status weir_tensor_set_name(weir_tensor *t, const char *name);
-
 /* Sets whether later calls carry a gradient to t, for weir_gradients and the like. On for params at
  * first; off freezes one. ERR_DTYPE unless t holds floats; ERR_INVALID for the result of a call
  * that a gradient flows through. */
@@ -132,8 +128,9 @@ WEIR_API weir_status weir_name_scope_end(weir_device *d);
 WEIR_API const char *weir_name_scope(weir_device *d);
 
 /* Names an input, parameter, state or result (copied; NULL or "": no name) for texts and errors. A
- * result of a graph is named while the graph is being recorded. ERR_INVALID for a name with control
- * characters, ERR_STATE for a handle without elements. */
+ * result of a graph is named while the graph is being recorded. States of optimisers keep the name
+ * that their parameter had. ERR_INVALID for a name with control characters, ERR_STATE for a handle
+ * without elements. */
 WEIR_API weir_status weir_set_name(weir_tensor *t, const char *name);
 
 /* Releases what the innermost scope holds so far and leaves it open. A graph being recorded is such

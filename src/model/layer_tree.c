@@ -102,7 +102,7 @@ static weir_status rename_tensors(const weir_layer *l, const weir_owned *o, cons
         weir_tensor *const t = o->tensors.at[i];
         WEIR_TRY(weir_name_join(name, to, name_inside(weir_tensor_name(t), from)));
         if (!dry)
-            WEIR_TRY(weir_tensor_set_name(t, name));
+            WEIR_TRY(weir_set_name(t, name));
     }
     return WEIR_OK;
 }

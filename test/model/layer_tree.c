@@ -99,6 +99,14 @@ CASE(trees_are_renamed_when_they_join)
     CHECK_OK(weir_layer_set_name(outer, "net.body"));
     named(m, 4, "net.body.body.fc.weight");
     CHECK(weir_layer_parent(inner) == outer);
+    /* Texts of a step have the new names, too. */
+    weir_graph *const g = weir_graph_begin(d);
+    weir_keep(weir_sum(weir_model_param(m, 0), 0, false));
+    char *const text = weir_graph_end(g, NULL) == WEIR_OK ? weir_graph_text(g, WEIR_TEXT_GRAPH)
+                                                          : NULL;
+    CHECK(text && strstr(text, "net.body.head.fc1.weight") && !strstr(text, " fc1.weight"));
+    weir_text_free(text);
+    weir_graph_free(g);
     weir_model_free(m);
     weir_device_close(d);
 }

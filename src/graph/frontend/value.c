@@ -59,18 +59,6 @@ weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *name)
     return t;
 }
 
-weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
-{
-    if (!t)
-        return weir_fail_null("weir_tensor_set_name", "t");
-    char *const copy = name ? weir_mem_strdup(name) : NULL;
-    if (name && !copy)
-        return WEIR_ERR_NOMEM;
-    weir_mem_free(t->name);
-    t->name = copy;
-    return WEIR_OK;
-}
-
 /* Gives t a number as a leaf of the tape, if it has none. */
 static weir_status number_leaf(const char *who, weir_tensor *t)
 {
