@@ -184,7 +184,8 @@ static void say_shape(FILE *to, const weir_tensor *t)
     fprintf(to, ")");
 }
 
-/* A sentence about a graph that computes no gradients but was recorded as in training. */
+/* What the graph computes as in training: right in a training step, a mistake in a graph for
+ * inference. NULL: nothing. */
 static const char *remark(const weir_graph_stats *s)
 {
     return s->dropouts && s->batch_statistics

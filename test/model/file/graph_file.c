@@ -176,7 +176,8 @@ static void same_graphs(weir_graph *a, weir_graph *b)
 /* Runs the graph of the file on a device of its own with other numbers in it. */
 static void continues(const char *path, weir_graph *first, bool train, const char *budget)
 {
-    const weir_device_options other = {.threads = 1, .seed = 99};
+    /* Budgets are those of steps without guard zones. */
+    const weir_device_options other = {.threads = 1, .seed = 99, .guard = budget ? -1 : 0};
     weir_device *const        d = weir_device_open(check_device(), &other);
     weir_graph *const g = weir_graph_load(d, path, &(weir_plan_options){.budget = budget});
     weir_graph_stats  s;

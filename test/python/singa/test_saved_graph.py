@@ -40,11 +40,13 @@ class Dropping(mlp.MLP):
 
 
 def elsewhere(path, tmp_path, steps=1, budget="", **inputs):
-    """What the file gives in a process of its own."""
+    """What the file gives in a process of its own, with a budget without guard zones, which would
+    take their share of it."""
+    environment = {**os.environ, "WEIR_GUARD": "0"} if budget else None
     np.savez(tmp_path / "in.npz", **inputs)
     result = subprocess.run([sys.executable, "-c", RUN, path, tmp_path / "in.npz",
                              tmp_path / "out.npz", budget, str(steps)], cwd=tmp_path,
-                            capture_output=True, text=True, check=False)
+                            env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return dict(np.load(tmp_path / "out.npz"))
 
