@@ -9,7 +9,7 @@
 #include "core/mem.h"
 #include "device/device.h"
 #include "half.h"
-#include "zone.h"
+#include "device/zone.h"
 
 /* A call with its operands, whose memory it owns. */
 typedef struct kernel_case {

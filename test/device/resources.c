@@ -1,59 +1,30 @@
 /* resources.c - tests of what a container allows: made-up files of control groups. */
 #include "device/resources.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "core/env.h"
 #include "core/thread.h"
+#include "fake_files.h"
 
-/* The files of a system: path and content, up to a NULL path. */
-typedef struct fake {
-    const char *path, *text;
-} fake;
-
-static const fake *files;
-
-/* A file of the table, through a pipe. */
-static int open_fake(const char *path, int flags, mode_t mode)
+static weir_memory_limits memory_with(const fake_file *system)
 {
-    int end[2];
+    weir_env e;
 
-    (void)flags, (void)mode;
-    for (const fake *f = files; f->path; f++)
-        if (strcmp(f->path, path) == 0 && pipe(end) == 0) {
-            CHECK(write(end[1], f->text, strlen(f->text)) == (ssize_t)strlen(f->text));
-            close(end[1]);
-            return end[0];
-        }
-    errno = ENOENT;
-    return -1;
-}
-
-static weir_memory_limits memory_with(const fake *system)
-{
-    weir_env e = weir_env_system;
-
-    files = system;
-    e.open = open_fake;
-    weir_env_set(&e);
+    fake_system(&e, system);
     const weir_memory_limits m = weir_limits_memory();
     weir_env_set(NULL);
     return m;
 }
 
-static int processors_with(const fake *system)
+static int processors_with(const fake_file *system)
 {
-    weir_env e = weir_env_system;
+    weir_env e;
 
-    files = system;
-    e.open = open_fake;
-    weir_env_set(&e);
+    fake_system(&e, system);
     const int n = weir_limits_processors();
     weir_env_set(NULL);
     return n;
@@ -61,8 +32,7 @@ static int processors_with(const fake *system)
 
 CASE(a_machine_without_groups_has_its_memory)
 {
-    const fake               system[] = {{"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 77 kB\n"},
-                                         {0}};
+    const fake_file system[] = {{"/proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 77 kB\n"}, {0}};
     const weir_memory_limits m = memory_with(system), none = memory_with(&system[1]);
 
     CHECK(m.total == (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
@@ -72,7 +42,7 @@ CASE(a_machine_without_groups_has_its_memory)
 
 CASE(the_smallest_limit_of_all_groups_holds)
 {
-    const fake system[] = {
+    const fake_file system[] = {
         {"/proc/meminfo", "MemAvailable: 900000 kB\n"},
         {"/proc/self/cgroup", "0::/outer/inner\n"},
         {"/sys/fs/cgroup/outer/inner/memory.max", "max\n"},
@@ -87,7 +57,7 @@ CASE(the_smallest_limit_of_all_groups_holds)
 
 CASE(free_memory_may_be_less_than_a_group_allows)
 {
-    const fake system[] = {{"/proc/meminfo", "MemAvailable: 1000 kB\n"},
+    const fake_file system[] = {{"/proc/meminfo", "MemAvailable: 1000 kB\n"},
                            {"/proc/self/cgroup", "0::/\n"},
                            {"/sys/fs/cgroup/memory.max", "500000000\n"},
                            {0}};
@@ -98,7 +68,7 @@ CASE(free_memory_may_be_less_than_a_group_allows)
 
 CASE(groups_of_version_1)
 {
-    const fake system[] = {
+    const fake_file system[] = {
         {"/proc/meminfo", "MemAvailable: 900000 kB\n"},
         {"/proc/self/cgroup", "12:cpu,cpuacct:/a\n7:memory:/a/b\n3:memory_other:/x\n"},
         {"/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"},
@@ -117,7 +87,7 @@ CASE(groups_of_version_1)
 
 CASE(files_that_make_no_sense_limit_nothing)
 {
-    const fake system[] = {
+    const fake_file system[] = {
         {"/proc/meminfo", "MemAvailable: 5 kB\n"},
         {"/proc/self/cgroup", "nothing\n\n0:\n:::\n0::/a\n"},
         {"/sys/fs/cgroup/a/memory.max", "lots\n"},
@@ -126,7 +96,7 @@ CASE(files_that_make_no_sense_limit_nothing)
         {"/sys/fs/cgroup/cpu.max", "100000 0\n"},
         {0}};
     const weir_memory_limits m = memory_with(system);
-    const fake               none = {0};
+    const fake_file none = {0};
 
     CHECK(m.total == (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
     CHECK(processors_with(system) == processors_with(&none) && !m.grouped);
@@ -135,9 +105,9 @@ CASE(files_that_make_no_sense_limit_nothing)
 /* Quotas are rounded up, and affinity holds beside them. */
 CASE(quotas_are_processors)
 {
-    const fake none = {0};
+    const fake_file none = {0};
     const int  all = processors_with(&none);
-    const fake half[] = {{"/proc/self/cgroup", "0::/a\n"},
+    const fake_file half[] = {{"/proc/self/cgroup", "0::/a\n"},
                          {"/sys/fs/cgroup/a/cpu.max", "50000 100000\n"},
                          {0}},
                much[] = {{"/proc/self/cgroup", "0::/a\n"},
@@ -154,15 +124,13 @@ CASE(quotas_are_processors)
 
 CASE(the_default_number_of_threads_follows_the_quota)
 {
-    const fake     half[] = {{"/proc/self/cgroup", "0::/a\n"},
-                             {"/sys/fs/cgroup/a/cpu.max", "50000 100000\n"},
-                             {0}};
-    weir_env       e = weir_env_system;
-    char *const    before = getenv("WEIR_THREADS") ? strdup(getenv("WEIR_THREADS")) : NULL;
+    const fake_file half[] = {{"/proc/self/cgroup", "0::/a\n"},
+                              {"/sys/fs/cgroup/a/cpu.max", "50000 100000\n"},
+                              {0}};
+    weir_env        e;
+    char *const     before = getenv("WEIR_THREADS") ? strdup(getenv("WEIR_THREADS")) : NULL;
 
-    files = half;
-    e.open = open_fake;
-    weir_env_set(&e);
+    fake_system(&e, half);
     unsetenv("WEIR_THREADS");
     CHECK(weir_threads_default() == 1);
     setenv("WEIR_THREADS", "3", 1);

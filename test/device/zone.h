@@ -4,8 +4,8 @@
  * last byte on; behind the zones are pages that cannot be touched, so what jumps over a zone ends
  * the program, and main.c names the case and check_doing. With AddressSanitizer the zones are
  * poisoned, too: instrumented code may not even read them. */
-#ifndef WEIR_TEST_ZONE_H
-#define WEIR_TEST_ZONE_H
+#ifndef WEIR_TEST_DEVICE_ZONE_H
+#define WEIR_TEST_DEVICE_ZONE_H
 
 #include <sys/mman.h>
 

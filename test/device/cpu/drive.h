@@ -11,7 +11,7 @@
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
-#include "zone.h"
+#include "device/zone.h"
 
 typedef struct drive {
     weir_device d;

@@ -5,6 +5,8 @@
 
 enum { CLASSES = 4, FIRST = 1, MORE = 2 };
 
+#include "model/small_nets.h"
+
 typedef struct job {
     const char *name;
     int64_t     batch, px, channels;
@@ -36,35 +38,6 @@ static weir_layer *make_resnet(weir_model *m, int64_t px)
     return weir_resnet_new(m, 18, CLASSES, true);
 }
 
-static weir_layer *make_mobilenet(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_mobilenet_v2_new(m, CLASSES);
-}
-
-static weir_layer *make_densenet(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_densenet121_new(m, CLASSES);
-}
-
-static weir_layer *make_unet(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_unet_new(m, 3, CLASSES, 4, true);
-}
-
-static weir_layer *make_gpt(weir_model *m, int64_t px)
-{
-    return weir_gpt_new(m, CLASSES, px, 24, 3, 2);
-}
-
-static weir_layer *make_lstm(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_char_lstm_new(m, CLASSES, 24, 2);
-}
-
 /* A network with dropout, in a step that records loss and update, or logits alone. */
 typedef struct net {
     const job   *job;
@@ -79,12 +52,8 @@ typedef struct net {
 static weir_tensor *logits(const net *n)
 {
     weir_tensor *x = n->job->make == make_mlp ? weir_flatten(n->x) : n->x;
-    weir_tensor *t = weir_apply(n->drop, weir_apply(n->layer, x));
 
-    return t && n->job->pixels
-               ? weir_reshape(weir_transpose(t, (const int[]){0, 2, 3, 1}), 2,
-                              (const int64_t[]){-1, CLASSES})
-               : t;
+    return rows_of(weir_apply(n->drop, weir_apply(n->layer, x)), n->job->pixels);
 }
 
 static bool open_net(net *n, const job *j, bool train, const weir_plan_options *plan)
@@ -226,7 +195,7 @@ static const job jobs[] = {
     {"resnet18", 2, 16, 3, false, false, make_resnet, "99%"},
     {"mobilenet_v2", 2, 32, 3, false, false, make_mobilenet, NULL},
     {"densenet121", 2, 32, 3, false, false, make_densenet, NULL},
-    {"unet", 2, 16, 3, true, false, make_unet, "96%"},
+    {"unet", 2, 16, 3, true, false, make_unet_upsample, "96%"},
     {"gpt", 2, 8, 0, false, true, make_gpt, "85%"},
     {"char_lstm", 2, 6, 0, false, true, make_lstm, "94%"},
 };

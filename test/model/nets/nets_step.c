@@ -2,9 +2,10 @@
  * off = on to the bit, an arena near the lower bound. */
 #include "check.h"
 #include "core/mem.h"
-#include "weir.h"
 
 enum { STEPS = 2, TEXT_STEPS = 5, CLASSES = 10 };
+
+#include "model/small_nets.h"
 
 typedef struct job {
     const char *name;
@@ -19,45 +20,16 @@ static weir_layer *make_vgg(weir_model *m, int64_t px)
     return weir_vgg16_new(m, CLASSES, px);
 }
 
-static weir_layer *make_mobilenet(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_mobilenet_v2_new(m, CLASSES);
-}
-
-static weir_layer *make_densenet(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_densenet121_new(m, CLASSES);
-}
-
 static weir_layer *make_unet(weir_model *m, int64_t px)
 {
     (void)px;
     return weir_unet_new(m, 3, CLASSES, 4, false);
 }
 
-static weir_layer *make_unet_upsample(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_unet_new(m, 3, CLASSES, 4, true);
-}
-
-static weir_layer *make_gpt(weir_model *m, int64_t px)
-{
-    return weir_gpt_new(m, CLASSES, px, 24, 3, 2);
-}
-
 /* A context longer than the text: positions are a part of their table. */
 static weir_layer *make_long_gpt(weir_model *m, int64_t px)
 {
     return weir_gpt_new(m, CLASSES, 2 * px + 1, 16, 1, 1);
-}
-
-static weir_layer *make_lstm(weir_model *m, int64_t px)
-{
-    (void)px;
-    return weir_char_lstm_new(m, CLASSES, 24, 2);
 }
 
 typedef struct train {
@@ -70,19 +42,11 @@ typedef struct train {
     weir_step   *step;
 } train;
 
-/* Returns the logits with one row for each label. */
-static weir_tensor *rows(weir_tensor *logits, bool pixels)
-{
-    if (!pixels || !logits)
-        return logits;
-    return weir_reshape(weir_transpose(logits, (const int[]){0, 2, 3, 1}), 2,
-                        (const int64_t[]){-1, CLASSES});
-}
-
 static weir_status record(void *ctx)
 {
     train *t = ctx;
-    t->loss = weir_keep(weir_cross_entropy(rows(weir_apply(t->net, t->x), t->job->pixels), t->y));
+    weir_tensor *const logits = rows_of(weir_apply(t->net, t->x), t->job->pixels);
+    t->loss = weir_keep(weir_cross_entropy(logits, t->y));
     return weir_minimize(t->optim, t->loss);
 }
 

@@ -3,11 +3,9 @@
 #include "graph/random.h"
 #include "graph/train.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "core/env.h"
+#include "fake_files.h"
 
 enum { STEPS = 4 };
 
@@ -310,39 +308,22 @@ CASE(of_a_device)
     train_close(&t);
 }
 
-/* A machine of which one control group leaves a little over the reserve. */
-static char group_limit[24];
-
-static int open_group(const char *path, int flags, mode_t mode)
-{
-    static const struct { const char *path, *text; } files[] = {
-        {"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/memory.max", group_limit}};
-    int end[2];
-
-    (void)flags, (void)mode;
-    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-        if (strcmp(path, files[i].path) == 0 && pipe(end) == 0) {
-            CHECK(write(end[1], files[i].text, strlen(files[i].text)) > 0);
-            close(end[1]);
-            return end[0];
-        }
-    errno = ENOENT;
-    return -1;
-}
-
 CASE(auto_is_what_is_free)
 {
     const weir_step_options how = {.graph = true, .plan = {.budget = "auto"}};
-    weir_env                e = weir_env_system;
+    char                    limit[24];
+    const fake_file         group[] = {{"/proc/self/cgroup", "0::/\n"},
+                                       {"/sys/fs/cgroup/memory.max", limit}, {0}};
+    weir_env                e;
     weir_graph_stats        s;
     weir_memory             m;
     train                   t;
 
-    e.open = open_group;
+    /* A machine of which one control group leaves a little over the reserve, or plenty. */
     for (int tight = 0; tight < 2; tight++) {
         CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
-        snprintf(group_limit, sizeof group_limit, "%d\n", (64 << 20) + (tight ? 900000 : 1 << 30));
-        weir_env_set(&e);
+        snprintf(limit, sizeof limit, "%d\n", (64 << 20) + (tight ? 900000 : 1 << 30));
+        fake_system(&e, group);
         weir_device_memory(t.d, &m);
         CHECK(m.grouped == check_on_cpu() && (!check_on_cpu() || m.total == m.unused));
         const weir_status status = train_step(&t, 0);
