@@ -1,7 +1,6 @@
 /* device.c - queries about an open device: random stream, memory, clock, threads, trace. */
 #include "device/device.h"
 
-#include "device/resources.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -81,6 +80,16 @@ weir_status weir_device_set_random(weir_device *d, weir_random random)
     return WEIR_OK;
 }
 
+/* Bytes of the budget "auto": what the device holds and what is free, less a reserve for the rest
+ * of the process (1/16 of the total, at least 64 MiB; none on a device without memory). */
+static size_t auto_budget(const weir_device *d, const weir_memory_limits *space)
+{
+    const size_t least = (size_t)64 << 20, share = space->total / 16;
+    const size_t reserve = d->ops->unreal ? 0 : share > least ? share : least;
+    const size_t available = space->unused + d->pool.held + d->arena.bytes;
+    return available > reserve ? available - reserve : 0;
+}
+
 void weir_device_memory(const weir_device *d, weir_memory *m)
 {
     *m = (weir_memory){.core_allocations = weir_mem_calls()};
@@ -93,20 +102,11 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->arena = d->arena.used;
     m->evicted = d->evicted;
     m->recomputed = d->recomputed;
-    d->ops->space(d, &m->unused, &m->total);
-    m->grouped = d->ops->host && weir_limits_memory().grouped;
-    m->auto_budget = weir_device_auto_budget(d);
-}
-
-size_t weir_device_auto_budget(const weir_device *d)
-{
-    const size_t least = (size_t)64 << 20;
-    size_t       unused, total;
-
-    d->ops->space(d, &unused, &total);
-    const size_t reserve = d->ops->unreal ? 0 : total / 16 > least ? total / 16 : least;
-    const size_t available = unused + d->pool.held + d->arena.bytes;
-    return available > reserve ? available - reserve : 0;
+    const weir_memory_limits space = d->ops->space(d);
+    m->total = space.total;
+    m->unused = space.unused;
+    m->grouped = space.grouped;
+    m->auto_budget = auto_budget(d, &space);
 }
 
 void weir_device_reset_peak(weir_device *d)
@@ -134,16 +134,16 @@ int weir_device_threads(const weir_device *d)
 char *weir_info_text(weir_device *d)
 {
     weir_string s = {0};
-    size_t      unused, total;
+    weir_memory m;
+
     if (weir_device_check(d, "weir_info_text") != WEIR_OK)
         return NULL;
-    d->ops->space(d, &unused, &total);
+    weir_device_memory(d, &m);
     weir_string_add(&s, "weir %s\n", weir_version());
     weir_string_add(&s, "device %s, %d threads (%s), memory %.1f GB, free %.1f GB%s, budget "
                     "\"auto\" %.1f GB\n", d->ops->name, weir_threads_count(d->threads),
-                    weir_threads_backend(), (double)total / 1e9, (double)unused / 1e9,
-                    d->ops->host && weir_limits_memory().grouped ? " (limited by a cgroup)" : "",
-                    (double)weir_device_auto_budget(d) / 1e9);
+                    weir_threads_backend(), (double)m.total / 1e9, (double)m.unused / 1e9,
+                    m.grouped ? " (limited by a cgroup)" : "", (double)m.auto_budget / 1e9);
     if (d->guard > 0)
         weir_string_add(&s, "guard zones of %zu bytes around every operand and workspace, checked "
                         "at each call (WEIR_GUARD)\n", d->guard);

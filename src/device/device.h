@@ -15,6 +15,7 @@
 #include "device/memory/heap.h"
 #include "device/offload/spill.h"
 #include "device/rates.h"
+#include "device/resources.h"
 #include "weir/device.h"
 
 /* The arguments of a kernel. The call that the kernel was selected for describes the operands. */
@@ -110,7 +111,7 @@ typedef struct weir_device_ops {
     void        (*close)(weir_device *d);
     weir_status (*alloc)(weir_device *d, size_t bytes, bool huge, void **p);
     void        (*free)(weir_device *d, void *p, size_t bytes);
-    void        (*space)(const weir_device *d, size_t *unused, size_t *total);
+    weir_memory_limits (*space)(const weir_device *d);
     weir_status (*fill)(weir_device *d, void *p, int byte, size_t n);      /* zeroing, canaries */
     weir_status (*upload)(weir_device *d, void *dev, const void *host, size_t n);
     weir_status (*download)(weir_device *d, void *host, const void *dev, size_t n);
@@ -266,9 +267,5 @@ weir_status weir_device_fail_forked(const char *who);
 
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);
-
-/* Bytes of the budget "auto": what the device holds and what is free, less a reserve for the rest
- * of the process (1/16 of the total, at least 64 MiB; none on a device without memory). */
-size_t weir_device_auto_budget(const weir_device *d);
 
 #endif

@@ -44,13 +44,10 @@ static void cpu_close(weir_device *d)
     weir_mem_free(cpu);
 }
 
-static void cpu_space(const weir_device *d, size_t *unused, size_t *total)
+static weir_memory_limits cpu_space(const weir_device *d)
 {
     (void)d;
-    const weir_memory_limits m = weir_limits_memory();
-
-    *total = m.total;
-    *unused = m.unused;
+    return weir_limits_memory();
 }
 
 /* Systems that overcommit would kill the process at the first touch, so requests for more than the

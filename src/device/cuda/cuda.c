@@ -125,11 +125,14 @@ static weir_status cuda_open(weir_device *d, const char *spec)
     return s;
 }
 
-static void cuda_space(const weir_device *d, size_t *unused, size_t *total)
+static weir_memory_limits cuda_space(const weir_device *d)
 {
+    weir_memory_limits m = {0};
+
     (void)d;
-    if (cudaMemGetInfo(unused, total) != cudaSuccess)
-        *unused = *total = 0;
+    if (cudaMemGetInfo(&m.unused, &m.total) != cudaSuccess)
+        m = (weir_memory_limits){0};
+    return m;
 }
 
 static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)

@@ -32,16 +32,17 @@ static weir_status arena_take(weir_device *d, size_t bytes, size_t *capacity, vo
 /* The old arena is freed first, because a large one would not fit beside its successor. */
 weir_status weir_device_arena(weir_device *d, size_t bytes)
 {
-    size_t capacity = 0, unused, total;
+    size_t capacity = 0;
     void  *at;
     if (bytes > d->arena.bytes) {
         weir_device_arena_free(d);
-        d->ops->space(d, &unused, &total);
-        if (arena_take(d, bytes, &capacity, &at) != WEIR_OK)
+        if (arena_take(d, bytes, &capacity, &at) != WEIR_OK) {
+            const weir_memory_limits space = d->ops->space(d);
             return weir_fail(WEIR_ERR_NOMEM,
                              "device %s: no memory for an arena of %zu bytes; the system has %zu, "
                              "of which %zu are unused",
-                             d->ops->name, bytes, total, unused);
+                             d->ops->name, bytes, space.total, space.unused);
+        }
         d->arena.at = at;
         d->arena.bytes = capacity;
         WEIR_TRY(d->ops->fill(d, at, 0, capacity));

@@ -52,12 +52,11 @@ static void sim_close(weir_device *d)
 
 /* ---- memory ---- */
 
-static void sim_space(const weir_device *d, size_t *unused, size_t *total)
+static weir_memory_limits sim_space(const weir_device *d)
 {
     const weir_sim *sim = weir_sim_of(d);
 
-    *total = sim->capacity;
-    *unused = sim->capacity - sim->used;
+    return (weir_memory_limits){.total = sim->capacity, .unused = sim->capacity - sim->used};
 }
 
 static weir_status sim_alloc(weir_device *d, size_t bytes, bool huge, void **p)

@@ -65,6 +65,15 @@ weir_status weir_bytes(const char *text, size_t *bytes)
     return weir_budget_parse(text, 0, bytes);
 }
 
+/* The budget "auto" now. */
+static size_t free_bytes(const weir_device *d)
+{
+    weir_memory m;
+
+    weir_device_memory(d, &m);
+    return m.auto_budget;
+}
+
 weir_status weir_budget_check(const weir_plan_options *o)
 {
     const weir_policy *policy;
@@ -276,7 +285,7 @@ weir_status weir_device_set_budget(weir_device *d, const char *budget)
     if (!s)
         return WEIR_ERR_NOMEM;
     if (budget && strcmp(budget, "auto") == 0) {
-        snprintf(now, sizeof now, "%zu", weir_device_auto_budget(d));
+        snprintf(now, sizeof now, "%zu", free_bytes(d));
         budget = now;
     }
     if (budget)
@@ -344,7 +353,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     bool         fits = false;
 
     if (strcmp(options->budget, "auto") == 0)
-        budget = weir_device_auto_budget(g->dev);
+        budget = free_bytes(g->dev);
     else
         WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
     g->budget = budget;
