@@ -8,7 +8,7 @@ CASE(memory)
     enum { N = 1000 };
     unsigned char in[N], out[N];
     void         *p = NULL;
-    size_t        unused, total, less, end = 0;
+    size_t        end = 0;
     card_fixture  card;
 
     CHECK_OR_RETURN(card_fixture_of(&card));
@@ -16,12 +16,11 @@ CASE(memory)
     CHECK_OR_RETURN(d != NULL);
     for (int i = 0; i < N; i++)
         in[i] = (unsigned char)check_u64();
-    d->ops->space(d, &unused, &total);
-    CHECK(total == (size_t)2 << 30);
+    const weir_memory_limits before = d->ops->space(d);
+    CHECK(before.total == (size_t)2 << 30);
     CHECK_OK(d->ops->alloc(d, N, false, &p));
     CHECK((uintptr_t)p % d->ops->align == 0);
-    d->ops->space(d, &less, &total);
-    CHECK(unused - less == 1024);
+    CHECK(before.unused - d->ops->space(d).unused == 1024);
     CHECK_OK(d->ops->upload(d, p, in, N));
     memset(in, 0, 10);                                  /* reusable when upload returns */
     CHECK_OK(d->ops->fill(d, (char *)p + 10, 0x3c, 20));
@@ -37,8 +36,7 @@ CASE(memory)
     CHECK(end == 703);
     CHECK_OK(d->ops->sync(d));
     d->ops->free(d, p, N);
-    d->ops->space(d, &less, &total);
-    CHECK(unused == less);
+    CHECK(d->ops->space(d).unused == before.unused);
     weir_device_close(d);
 }
 
