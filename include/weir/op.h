@@ -196,11 +196,11 @@ WEIR_API weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse);
 WEIR_API weir_tensor *weir_cumprod(weir_tensor *x, int axis, bool reverse);
 
 /* Variance: the sum of squared distances from the mean divided by n - correction, correction 0 or 1
- * (else ERR_INVALID). f32 and f64. */
+ * (else ERR_INVALID). Floats; halves add up in f32. */
 WEIR_API weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep);
 
-/* p 1: the sum of absolute values; p 2: the root of the sum of squares; other p: ERR_INVALID. f32
- * and f64. Slope 0 at 0. */
+/* p 1: the sum of absolute values; p 2: the root of the sum of squares; other p: ERR_INVALID.
+ * Floats; halves add up in f32. Slope 0 at 0. */
 WEIR_API weir_tensor *weir_norm(weir_tensor *x, int p, uint32_t dims, bool keep);
 
 /* exp(x) / sum(exp(x)) along an axis (negative: counted from the end), and its logarithm, in the
@@ -464,7 +464,10 @@ typedef struct weir_pool1d_options {
 WEIR_API weir_tensor *weir_max_pool1d(weir_tensor *x, const weir_pool1d_options *options);
 WEIR_API weir_tensor *weir_avg_pool1d(weir_tensor *x, const weir_pool1d_options *options);
 
-/* ---- normalisation: f32 and f64; the result has the shape and dtype of x ---- */
+/* ---- normalisation: floats; the result has the shape and dtype of x ----
+ *
+ * Halves are normalised in f32; beside them scale, bias and running statistics are halves or f32.
+ */
 
 /* Of batch normalisation. */
 typedef struct weir_batch_norm_options {
@@ -505,8 +508,10 @@ WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double e
  * it again from the device's counter-based stream (Salmon et al. 2011). */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 
-/* ---- losses: f32 and f64; the result is a scalar of the inputs' dtype ----
+/* ---- losses: floats; the result is a scalar of the inputs' dtype ----
  *
+ * Losses of halves are computed in f32; their results are f32 if one input is, and inside
+ * weir_autocast_begin.
  * Targets of the inputs' dtype have a gradient, too. */
 
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, core, opt, tensor
+from weir import autograd, core, layer, opt, tensor
 from weir.errors import DtypeError
 
 from mlp import MLP, data, host, params
@@ -38,6 +38,20 @@ def test_products_in_a_scope_are_halves(dtype, number):
         with weir.autocast("float32"):
             assert autograd.matmul(a, autograd.transpose(a, (1, 0))).dtype == core.kFloat32
     assert autograd.matmul(a, autograd.transpose(a, (1, 0))).dtype == core.kFloat32
+
+
+@pytest.mark.parametrize("dtype, epsilon", [("bfloat16", 2**-8), ("float16", 2**-11)])
+def test_norms_and_losses_of_halves(dtype, epsilon):
+    """Outside a scope they are halves, as PyTorch's are: the float32 values, rounded."""
+    values = np.random.RandomState(0).randn(8, 6).astype(np.float32)
+    x = tensor.from_numpy(values).as_type(dtype)
+    classes = tensor.from_numpy(np.arange(8, dtype=np.int32) % 6)
+    for f in (lambda t: layer.LayerNorm()(t), lambda t: layer.RMSNorm()(t),
+              lambda t: layer.BatchNorm2d()(t), lambda t: autograd.mse_loss(t, t + t),
+              lambda t: autograd.softmax_cross_entropy(t, classes)):
+        y, exact = f(x), f(x.as_type("float32"))
+        assert y.dtype == x.dtype
+        np.testing.assert_allclose(host(y.as_type("float32")), host(exact), rtol=epsilon)
 
 
 def test_only_halves_are_for_scopes():

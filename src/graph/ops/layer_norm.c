@@ -120,7 +120,7 @@ static weir_status check_x(const char *who, const weir_tensor *x, double eps)
     if (!x)
         return weir_fail_null(who, "x");
     if (!weir_is_float(x->layout.desc.dtype))
-        return weir_fail(WEIR_ERR_DTYPE, "%s: x must be f32 or f64, not %s", who,
+        return weir_fail(WEIR_ERR_DTYPE, "%s: x must be a float, not %s", who,
                          weir_desc_text(&x->layout.desc, text));
     if (!(eps >= 0))
         return weir_fail(WEIR_ERR_INVALID, "%s: eps %g must be >= 0", who, eps);
@@ -247,20 +247,22 @@ static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scal
     return weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr);
 }
 
-/* ---- public functions: in mixed precision a half is normalised in f32 ---- */
+/* ---- public functions: halves are normalised in f32 ---- */
 
 weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
 {
-    return weir_autocast_to_half(layer_norm(weir_autocast_to_f32(x), scale, bias, eps), x);
+    return weir_f32_to_half(layer_norm(weir_half_to_f32(x), weir_half_to_f32(scale),
+                                       weir_half_to_f32(bias), eps), x);
 }
 
 weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
 {
-    return weir_autocast_to_half(rms_norm(weir_autocast_to_f32(x), scale, eps), x);
+    return weir_f32_to_half(rms_norm(weir_half_to_f32(x), weir_half_to_f32(scale), eps), x);
 }
 
 weir_tensor *weir_group_norm(weir_tensor *x, int64_t groups, weir_tensor *scale, weir_tensor *bias,
                              double eps)
 {
-    return weir_autocast_to_half(group_norm(weir_autocast_to_f32(x), groups, scale, bias, eps), x);
+    return weir_f32_to_half(group_norm(weir_half_to_f32(x), groups, weir_half_to_f32(scale),
+                                       weir_half_to_f32(bias), eps), x);
 }

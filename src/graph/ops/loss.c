@@ -13,7 +13,7 @@ static weir_status check_operands(const weir_call *c)
 
     WEIR_TRY(weir_check_ndim(c, 0, "logits", 2));
     if (!weir_is_float(logits->dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "logits must be f32 or f64");
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "logits must be floats");
     if (logits->dim[1] == 0)
         return weir_call_fail(WEIR_ERR_SHAPE, c, "logits have no classes");
     if (target->dtype == logits->dtype)
@@ -113,8 +113,10 @@ const weir_opdef weir_op_cross_entropy_grad = {
 weir_tensor *weir_cross_entropy_ignore(weir_tensor *logits, weir_tensor *target, int64_t ignored)
 {
     const weir_cross_entropy_attr a = {.ignored = ignored};
+    weir_tensor *const in[] = {weir_half_to_f32(logits), weir_half_to_f32(target)};
 
-    return weir_record1(WEIR_OP_CROSS_ENTROPY, 2, (weir_tensor *[]){logits, target}, &a, sizeof a);
+    return weir_sum_to_half(weir_record1(WEIR_OP_CROSS_ENTROPY, 2, in, &a, sizeof a), logits,
+                            logits);
 }
 
 weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target)
@@ -122,10 +124,26 @@ weir_tensor *weir_cross_entropy(weir_tensor *logits, weir_tensor *target)
     return weir_cross_entropy_ignore(logits, target, WEIR_IGNORED_CLASS);
 }
 
-/* a and b are of one float type and shape; `an` and `bn` are their names. */
-static bool fit(const char *who, const weir_tensor *a, const char *an, const weir_tensor *b,
-                const char *bn)
+/* Two inputs as given and as the loss computes them: halves are widened. */
+typedef struct inputs {
+    weir_tensor *given[2], *a, *b;
+} inputs;
+
+static inputs widened(weir_tensor *a, weir_tensor *b)
 {
+    return (inputs){{a, b}, weir_half_to_f32(a), weir_half_to_f32(b)};
+}
+
+static weir_tensor *typed(weir_tensor *loss, const inputs *in)
+{
+    return weir_sum_to_half(loss, in->given[0], in->given[1]);
+}
+
+/* Are both of one float type and shape? `an` and `bn` are their names. */
+static bool fit(const char *who, const inputs *in, const char *an, const char *bn)
+{
+    const weir_tensor *const a = in->a, *const b = in->b;
+
     char at[WEIR_DESC_TEXT], bt[WEIR_DESC_TEXT];
 
     if (!a || !b) {
@@ -138,55 +156,57 @@ static bool fit(const char *who, const weir_tensor *a, const char *an, const wei
         return true;
     (void)weir_fail(!weir_is_float(d->dtype) || d->dtype != e->dtype ? WEIR_ERR_DTYPE
                                                                      : WEIR_ERR_SHAPE,
-                    "%s: %s %s and %s %s must have one shape and one type, f32 or f64", who, an,
+                    "%s: %s %s and %s %s must have one shape and one float type", who, an,
                     weir_desc_text(d, at), bn, weir_desc_text(e, bt));
     return false;
 }
 
 weir_tensor *weir_mse_loss(weir_tensor *a, weir_tensor *b)
 {
-    a = weir_autocast_to_f32(a);
-    b = weir_autocast_to_f32(b);
-    if (!fit("mse_loss", a, "a", b, "b"))
+    const inputs in = widened(a, b);
+
+    if (!fit("mse_loss", &in, "a", "b"))
         return NULL;
-    return weir_dist(a, b, 0, false, 1 / (double)weir_shape_count(&a->layout.desc));
+    const double scale = 1 / (double)weir_shape_count(&in.a->layout.desc);
+    return typed(weir_dist(in.a, in.b, 0, false, scale), &in);
 }
 
 weir_tensor *weir_bce_logits_loss(weir_tensor *logits, weir_tensor *target)
 {
-    logits = weir_autocast_to_f32(logits);
-    target = weir_autocast_to_f32(target);
-    if (!fit("bce_logits_loss", logits, "logits", target, "target"))
+    const inputs in = widened(logits, target);
+
+    if (!fit("bce_logits_loss", &in, "logits", "target"))
         return NULL;
-    return weir_mean(weir_row2(WEIR_OP_BCE_LOGITS, logits, target), 0, false);
+    return typed(weir_mean(weir_row2(WEIR_OP_BCE_LOGITS, in.a, in.b), 0, false), &in);
 }
 
 weir_tensor *weir_bce_loss(weir_tensor *p, weir_tensor *target)
 {
-    p = weir_autocast_to_f32(p);
-    target = weir_autocast_to_f32(target);
-    if (!fit("bce_loss", p, "p", target, "target"))
+    const inputs in = widened(p, target);
+
+    if (!fit("bce_loss", &in, "p", "target"))
         return NULL;
-    return weir_mean(weir_row2(WEIR_OP_BCE, p, target), 0, false);
+    return typed(weir_mean(weir_row2(WEIR_OP_BCE, in.a, in.b), 0, false), &in);
 }
 
 weir_tensor *weir_ranking_loss(weir_tensor *pos, weir_tensor *neg, double margin)
 {
-    pos = weir_autocast_to_f32(pos);
-    neg = weir_autocast_to_f32(neg);
-    if (!fit("ranking_loss", pos, "pos", neg, "neg"))
+    const inputs in = widened(pos, neg);
+
+    if (!fit("ranking_loss", &in, "pos", "neg"))
         return NULL;
-    return weir_mean(weir_relu(weir_affine(weir_sub(pos, neg), -1, margin)), 0, false);
+    weir_tensor *const each = weir_relu(weir_affine(weir_sub(in.a, in.b), -1, margin));
+    return typed(weir_mean(each, 0, false), &in);
 }
 
 weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps)
 {
-    a = weir_autocast_to_f32(a);
-    b = weir_autocast_to_f32(b);
-    if (!fit("cosine_similarity", a, "a", b, "b"))
+    const inputs in = widened(a, b);
+
+    if (!fit("cosine_similarity", &in, "a", "b"))
         return NULL;
 
-    const weir_desc *const d = &a->layout.desc;
+    const weir_desc *const d = &in.a->layout.desc;
     const double           least = weir_option(false, eps, 1e-8);
     char                   text[WEIR_DESC_TEXT];
     if (d->ndim == 0)
@@ -197,7 +217,7 @@ weir_tensor *weir_cosine_similarity(weir_tensor *a, weir_tensor *b, double eps)
 
     const uint32_t     last = 1u << (d->ndim - 1);
     weir_tensor *const floor = weir_fill(weir_tensor_device(a), weir_scalar(d->dtype), least);
-    weir_tensor *const over = weir_mul(weir_max(weir_norm(a, 2, last, false), floor),
-                                       weir_max(weir_norm(b, 2, last, false), floor));
-    return weir_div(weir_dot(a, b, last, false, 1), over);
+    weir_tensor *const over = weir_mul(weir_max(weir_norm(in.a, 2, last, false), floor),
+                                       weir_max(weir_norm(in.b, 2, last, false), floor));
+    return typed(weir_div(weir_dot(in.a, in.b, last, false, 1), over), &in);
 }

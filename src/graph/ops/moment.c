@@ -173,28 +173,30 @@ weir_tensor *weir_norm(weir_tensor *x, int p, uint32_t dims, bool keep)
         return NULL;
     if (p != 1 && p != 2)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "norm: p must be 1 or 2, not %d", p);
-    return weir_record1(p == 1 ? WEIR_OP_NORM1 : WEIR_OP_NORM2, 1, &x, &a, sizeof a);
+    weir_tensor *const wide = weir_half_to_f32(x);
+    return weir_sum_to_half(weir_record1(p == 1 ? WEIR_OP_NORM1 : WEIR_OP_NORM2, 1, &wide, &a,
+                                         sizeof a), x, x);
 }
 
 /* If n - correction is 0 or less, the result is inf or NaN, as in NumPy. */
 weir_tensor *weir_var(weir_tensor *x, uint32_t dims, int correction, bool keep)
 {
-    weir_reduce_attr a;
+    weir_tensor *const wide = weir_half_to_f32(x);
+    weir_reduce_attr   a;
 
-    x = weir_autocast_to_f32(x);
-    if (!weir_reduce_axes("var", x, dims, keep, &a))
+    if (!weir_reduce_axes("var", wide, dims, keep, &a))
         return NULL;
 
-    const weir_desc *const d = &x->layout.desc;
+    const weir_desc *const d = &wide->layout.desc;
     char                   text[WEIR_DESC_TEXT];
     if (!weir_is_float(d->dtype))
-        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "var: x must be f32 or f64, not %s",
+        return WEIR_FAIL_NULL(WEIR_ERR_DTYPE, "var: x must be a float, not %s",
                               weir_desc_text(d, text));
     if (correction != 0 && correction != 1)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "var: correction must be 0 or 1, not %d",
                               correction);
 
     const double over = weir_reduced_count(d, &a) - correction;
-    return weir_dist(x, weir_mean(weir_detach(x), dims, true), dims, keep,
-                     1 / (over > 0 ? over : 0));
+    return weir_sum_to_half(weir_dist(wide, weir_mean(weir_detach(wide), dims, true), dims, keep,
+                                      1 / (over > 0 ? over : 0)), x, x);
 }

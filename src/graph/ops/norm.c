@@ -198,7 +198,7 @@ static weir_status bn_check(const bn_args *a)
     const weir_desc *const x = &a->x->layout.desc;
     char                   text[WEIR_DESC_TEXT];
     if (!weir_is_float(x->dtype))
-        return weir_fail(WEIR_ERR_DTYPE, "batch_norm: x must be f32 or f64, not %s",
+        return weir_fail(WEIR_ERR_DTYPE, "batch_norm: x must be a float, not %s",
                          weir_desc_text(x, text));
     if (x->ndim < 2)
         return weir_fail(WEIR_ERR_SHAPE, "batch_norm: x is %s but must be (n,c) or (n,c,...)",
@@ -224,8 +224,30 @@ static weir_tensor *bn_apply(const bn_args *a, weir_tensor *mean, weir_tensor *r
     return weir_record1(WEIR_OP_BN_APPLY, 5, in, &attr, sizeof attr);
 }
 
+/* r = (1 - momentum) r + momentum new, computed in f32 and rounded once. */
+static weir_status update_half(weir_tensor *r, weir_tensor *new, double momentum)
+{
+    weir_tensor *const now = weir_add(weir_affine(weir_cast(r, WEIR_F32), 1 - momentum, 0),
+                                      weir_affine(new, momentum, 0));
+
+    WEIR_TRY(weir_made(now));
+    return weir_assign(r, now);
+}
+
+/* Updates the running statistics `mean` and `var` by the batch's, f32 or f64. */
+static weir_status update_running(weir_tensor *mean, weir_tensor *var, weir_tensor *const *batch,
+                                  const weir_bn_update_attr *a)
+{
+    weir_tensor *const in[] = {mean, var, batch[0], batch[1]};
+
+    if (!weir_is_half(mean->layout.desc.dtype) && !weir_is_half(var->layout.desc.dtype))
+        return weir_record(WEIR_OP_BN_UPDATE, 4, in, a, sizeof *a, NULL);
+    WEIR_TRY(update_half(mean, batch[0], a->momentum));
+    return update_half(var, weir_affine(batch[1], a->count / (a->count - 1), 0), a->momentum);
+}
+
 /* Normalises by the statistics of the batch and updates the running ones. */
-static weir_tensor *bn_train(const bn_args *a)
+static weir_tensor *bn_train(const bn_args *a, weir_tensor *running_mean, weir_tensor *running_var)
 {
     const weir_bn_attr        stats = {.eps = a->eps};
     const weir_bn_update_attr update = {.momentum = a->momentum, .count = a->count};
@@ -239,8 +261,7 @@ static weir_tensor *bn_train(const bn_args *a)
                               a->count);
     if (weir_record(WEIR_OP_BN_STATS, 1, &a->x, &stats, sizeof stats, out) != WEIR_OK)
         return NULL;
-    weir_tensor *const in[] = {a->running_mean, a->running_var, out[0], out[1]};
-    if (weir_record(WEIR_OP_BN_UPDATE, 4, in, &update, sizeof update, NULL) != WEIR_OK)
+    if (update_running(running_mean, running_var, out, &update) != WEIR_OK)
         return NULL;
     return bn_apply(a, out[0], out[2], true);
 }
@@ -262,11 +283,11 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
                              const weir_batch_norm_options *options)
 {
     const weir_batch_norm_options o = options ? *options : (weir_batch_norm_options){0};
-    bn_args                       a = {weir_autocast_to_f32(x),
-                                       scale,
-                                       bias,
-                                       running_mean,
-                                       running_var,
+    bn_args                       a = {weir_half_to_f32(x),
+                                       weir_half_to_f32(scale),
+                                       weir_half_to_f32(bias),
+                                       weir_half_to_f32(running_mean),
+                                       weir_half_to_f32(running_var),
                                        .eps = weir_option(o.exact, o.eps, 1e-5),
                                        .momentum = weir_option(o.exact, o.momentum, 0.1),
                                        .count = 1};
@@ -283,8 +304,8 @@ weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bi
     if (!a.x)
         return NULL;
     if (o.train)
-        y = bn_train(&a);
+        y = bn_train(&a, running_mean, running_var);
     else
-        y = bn_apply(&a, running_mean, weir_rstd(running_var, a.eps), false);
-    return weir_autocast_to_half(y ? weir_reshape_as(y, &whole) : NULL, x);
+        y = bn_apply(&a, a.running_mean, weir_rstd(a.running_var, a.eps), false);
+    return weir_f32_to_half(y ? weir_reshape_as(y, &whole) : NULL, x);
 }

@@ -43,11 +43,14 @@ weir_status weir_record_at_rng(weir_op op, int nin, weir_tensor *const *in, cons
 weir_tensor *weir_record1(weir_op op, int nin, weir_tensor *const *in, const void *attr,
                           size_t attr_bytes);
 
-/* Casts of functions composed of several calls, inside weir_autocast_begin: the first casts a half
- * t to f32, the second an f32 t to the type of a half `like`. Otherwise they return t. NULL gives
- * NULL. */
-weir_tensor *weir_autocast_to_f32(weir_tensor *t);
+/* Casts around functions that compute in f32 whatever the half. NULL gives NULL; where no cast is
+ * due, they return t. The first casts a half t to f32, the second an f32 t to the type of a half
+ * `like`, the third does so only inside weir_autocast_begin. The fourth casts t, an f32 sum or loss
+ * of halves a and b of one type, to that type, except inside weir_autocast_begin. */
+weir_tensor *weir_half_to_f32(weir_tensor *t);
+weir_tensor *weir_f32_to_half(weir_tensor *t, const weir_tensor *like);
 weir_tensor *weir_autocast_to_half(weir_tensor *t, const weir_tensor *like);
+weir_tensor *weir_sum_to_half(weir_tensor *t, const weir_tensor *a, const weir_tensor *b);
 
 /* Record a call of a row of elementwise.def; s and t are its attributes, 0 if it has none. */
 weir_tensor *weir_row1(weir_op op, weir_tensor *a, double s, double t);

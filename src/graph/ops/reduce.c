@@ -283,7 +283,7 @@ static weir_status count_correct_infer(weir_call *c)
 
     WEIR_TRY(weir_check_ndim(c, 0, "logits", 2));
     if (!weir_is_float(c->in[0].desc.dtype))
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "logits must be f32 or f64");
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "logits must be floats");
     if (t != WEIR_I32 && t != WEIR_I64)
         return weir_call_fail(WEIR_ERR_DTYPE, c, "target must be class numbers in i32 or i64");
 
@@ -439,5 +439,7 @@ weir_tensor *weir_cumprod(weir_tensor *x, int axis, bool reverse)
 
 weir_tensor *weir_count_correct(weir_tensor *logits, weir_tensor *target)
 {
-    return weir_record1(WEIR_OP_COUNT_CORRECT, 2, (weir_tensor *[]){logits, target}, NULL, 0);
+    weir_tensor *const in[] = {weir_half_to_f32(logits), target};
+
+    return weir_record1(WEIR_OP_COUNT_CORRECT, 2, in, NULL, 0);
 }

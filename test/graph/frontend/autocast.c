@@ -88,6 +88,47 @@ CASE(calls_have_the_types_of_the_rules)
     weir_device_close(d);
 }
 
+/* Sums and losses of halves are halves outside a scope, whatever the parameters' types are. */
+static void check_halves(weir_device *d, weir_dtype half, weir_dtype params)
+{
+    weir_tensor *const y = drawn(d, weir_2d(half, 4, 6));
+    weir_tensor *const images = drawn(d, weir_4d(half, 2, 6, 3, 3));
+    weir_tensor *const wide = drawn(d, weir_2d(WEIR_F32, 4, 6));
+    weir_tensor *const b = drawn(d, weir_1d(params, 6));
+    weir_tensor *const mean = weir_state(d, weir_1d(params, 6), "s");
+    weir_tensor *const var = weir_state(d, weir_1d(params, 6), "s");
+    CHECK_OK(weir_write_fill(mean, 0));
+    CHECK_OK(weir_write_fill(var, 1));
+    const weir_batch_norm_options training = {.train = true};
+    weir_tensor *const            halves[] = {
+        weir_layer_norm(y, b, b, 0), weir_rms_norm(y, b, 0), weir_group_norm(images, 2, b, b, 0),
+        weir_batch_norm(images, b, b, mean, var, &training),
+        weir_batch_norm(y, b, b, mean, var, NULL), weir_cross_entropy(y, y), weir_mse_loss(y, y),
+        weir_bce_logits_loss(y, y), weir_bce_loss(y, y), weir_ranking_loss(y, y, 1),
+        weir_cosine_similarity(y, y, 0), weir_var(y, 0, 0, false), weir_norm(y, 1, 0, false),
+    };
+    for (size_t k = 0; k < ARRAY_LENGTH(halves); k++)
+        check_that(type_of(halves[k]) == half, __FILE__, __LINE__, "result %zu is %s", k,
+                   halves[k] ? weir_dtype_name(type_of(halves[k])) : weir_error());
+    CHECK(type_of(weir_mse_loss(y, wide)) == WEIR_F32);
+    CHECK(weir_tensor_desc(mean).dtype == params);
+    weir_tensor *const all[] = {y, images, wide, b, mean, var};
+    for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
+        weir_release(all[i]);
+}
+
+CASE(halves_outside_a_scope_stay_halves)
+{
+    weir_device *const d = fixture_open();
+    const weir_dtype   halves[] = {WEIR_BF16, WEIR_F16};
+
+    for (int i = 0; i < 2; i++) {
+        check_halves(d, halves[i], halves[i]);
+        check_halves(d, halves[i], WEIR_F32);
+    }
+    weir_device_close(d);
+}
+
 CASE(mistakes_are_told)
 {
     weir_device *const d = fixture_open();

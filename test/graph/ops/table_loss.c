@@ -126,8 +126,8 @@ static weir_tensor *cosine_similarity(const op_call *c)
 }
 
 #define PAIR(id, first, second, the_sets, mistakes)                                                \
-    {.name = #id, .build = id, .reference = ref_##id, .types = OP_FLOATS, .in = {first, second},   \
-     .eps = 8, .rms = true, .sets = the_sets, .wrong = mistakes}
+    {.name = #id, .build = id, .reference = ref_##id, .types = OP_ANY_FLOAT,                       \
+     .in = {first, second}, .eps = 8, .rms = true, .sets = the_sets, .wrong = mistakes}
 #define RANGE(kind, low, high) {kind, low, high}
 
 static weir_tensor *cross_entropy(const op_call *c)
@@ -137,7 +137,7 @@ static weir_tensor *cross_entropy(const op_call *c)
 
 #define ROW(title, low, high, target_kind, the_sets, mistakes)                                     \
     {.name = title, .says = "cross_entropy", .build = cross_entropy,                               \
-     .reference = ref_cross_entropy, .types = OP_FLOATS,                                           \
+     .reference = ref_cross_entropy, .types = OP_ANY_FLOAT,                                        \
      .in = {{OP_PARAM, low, high}, {target_kind, 0, 1}}, .eps = 8, .rms = true, .sets = the_sets,  \
      .wrong = mistakes}
 

@@ -77,7 +77,7 @@ static weir_tensor *batch_norm(const op_call *c)
 
 #define ROW(title, the_sets, mistakes)                                                             \
     {.name = title, .says = "batch_norm", .build = batch_norm, .reference = ref_batch_norm,        \
-     .types = OP_FLOATS,                                                                           \
+     .types = OP_ANY_FLOAT,                                                                        \
      .in = {{OP_PARAM, -2, 3}, {OP_PARAM, 0.5, 1.5}, {OP_PARAM, -1, 1}, {OP_STATE, -1, 1},         \
             {OP_STATE, 0.5, 2}},                                                                   \
      .eps = 8, .rms = true, .runs = 3, .sets = the_sets, .wrong = mistakes}
@@ -171,13 +171,13 @@ static weir_tensor *group_norm(const op_call *c)
 }
 
 const op_row op_norm[] = {
-    {.name = "layer_norm", .build = layer_norm, .reference = ref_layer_norm, .types = OP_FLOATS,
+    {.name = "layer_norm", .build = layer_norm, .reference = ref_layer_norm, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -2, 3}, {OP_PARAM, 0.5, 1.5}, {OP_PARAM, -1, 1}}, .eps = 8, .rms = true,
      .sets = layer_sets, .wrong = layer_wrong},
-    {.name = "rms_norm", .build = rms_norm, .reference = ref_rms_norm, .types = OP_FLOATS,
+    {.name = "rms_norm", .build = rms_norm, .reference = ref_rms_norm, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -2, 3}, {OP_PARAM, 0.5, 1.5}}, .eps = 8, .rms = true, .sets = rms_sets,
      .wrong = rms_wrong},
-    {.name = "group_norm", .build = group_norm, .reference = ref_group_norm, .types = OP_FLOATS,
+    {.name = "group_norm", .build = group_norm, .reference = ref_group_norm, .types = OP_ANY_FLOAT,
      .in = {{OP_PARAM, -2, 3}, {OP_PARAM, 0.5, 1.5}, {OP_PARAM, -1, 1}}, .eps = 8, .rms = true,
      .sets = group_sets, .wrong = group_wrong},
     ROW("batch_norm (train)", train_sets, train_wrong),

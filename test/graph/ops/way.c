@@ -285,7 +285,7 @@ void op_way_gradient(const op_check *c)
 
 /* In units of epsilon of f16 and bf16, root mean square: a gradient is a chain of a few calls, each
  * of which rounds. */
-static const double half_gradient = 8;
+static const double half_gradient = 16;
 
 /* Relative to the larger of the answer and 0.1: terms of a sum that cancel leave their errors. */
 static double half_error(const double *got, const double *want, int64_t n)
