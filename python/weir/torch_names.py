@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import layer as layers
 from .layers.base import Layer, copy_into
-from .operators.recurrent import weight_shapes
+from .raw.recurrent import weight_shapes
 from .tensor import Tensor
 from .typing import Array, ArrayLike, Shape
 

@@ -25,6 +25,10 @@ from .raw.handles import (BatchNormHandle, ConvHandle, CpuBatchNormBackwardx,  #
                           GpuConvBackwardb, GpuConvBackwardW, GpuConvBackwardx, GpuConvForward,
                           GpuPoolingBackward, GpuPoolingForward, PoolingHandle, ReLUBackward,
                           SoftMaxBackward)
+from .raw.recurrent import (CudnnRNNHandle, GpuRNNBackwardW, GpuRNNBackwardWEx,  # noqa: F401
+                            GpuRNNBackwardx, GpuRNNBackwardxEx, GpuRNNForwardInference,
+                            GpuRNNForwardInferenceEx, GpuRNNForwardTraining,
+                            GpuRNNForwardTrainingEx, GpuRNNGetParamCopy, GpuRNNSetParam)
 from .raw.math import (Abs, Acos, Acosh, Add, AddColumn, AddColumnWithScale,  # noqa: F401
                        AddFloat, AddFloatWithRet, And, ArgReduce, Clip, FloorDiv, Mod, Not, Or,
                        Scalar, Xor, AddRow, AddRowWithScale, Asin, Asinh, Atan,
@@ -54,13 +58,16 @@ __all__ = ["__add__", "__div__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__
            "CpuBatchNormBackwardx", "CpuBatchNormForwardInference", "CpuBatchNormForwardTraining",
            "CpuConvBackwardb", "CpuConvBackwardW", "CpuConvBackwardx", "CpuConvForward",
            "CpuPoolingBackward", "CpuPoolingForward", "CrossEntropyFwd", "CTensor",
-           "CudnnBatchNormHandle", "CudnnConvHandle", "CudnnPoolingHandle", "DefaultTranspose",
-           "Device", "Div", "DivColumn", "DivFloat", "DivFloatWithRet", "DivRow", "Einsum",
-           "EltwiseMult", "EltwiseMultFloatWithRet", "EQ", "EQFloat", "Erf", "Exp", "Floor",
-           "FloorDiv", "Gaussian", "GE", "GEFloat", "GpuBatchNormBackward",
+           "CudnnBatchNormHandle", "CudnnConvHandle", "CudnnPoolingHandle", "CudnnRNNHandle",
+           "DefaultTranspose", "Device", "Div", "DivColumn", "DivFloat", "DivFloatWithRet",
+           "DivRow", "Einsum", "EltwiseMult", "EltwiseMultFloatWithRet", "EQ", "EQFloat", "Erf",
+           "Exp", "Floor", "FloorDiv", "Gaussian", "GE", "GEFloat", "GpuBatchNormBackward",
            "GpuBatchNormForwardInference", "GpuBatchNormForwardTraining", "GpuConvBackwardb",
            "GpuConvBackwardW", "GpuConvBackwardx", "GpuConvForward", "GpuPoolingBackward",
-           "GpuPoolingForward", "GT", "GTFloat", "InitLogging", "kBFloat16", "kBool", "kChar",
+           "GpuPoolingForward", "GpuRNNBackwardW", "GpuRNNBackwardWEx", "GpuRNNBackwardx",
+           "GpuRNNBackwardxEx", "GpuRNNForwardInference", "GpuRNNForwardInferenceEx",
+           "GpuRNNForwardTraining", "GpuRNNForwardTrainingEx", "GpuRNNGetParamCopy",
+           "GpuRNNSetParam", "GT", "GTFloat", "InitLogging", "kBFloat16", "kBool", "kChar",
            "kDouble", "kFloat16", "kFloat32", "kInt", "kInt64", "kUChar", "LE", "LEFloat", "Log",
            "LogSoftMax", "LT", "LTFloat", "Maximum", "Minimum", "Mod", "Mult", "MultColumn",
            "MultFloat", "MultRow", "MultWithRet", "MultWithScale", "NE", "NEFloat", "Negative",

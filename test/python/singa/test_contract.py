@@ -56,6 +56,8 @@ NAMES = [
     ("1.4 handles", "singa_wrap", "ConvHandle CpuConvForward CpuConvBackwardx CpuConvBackwardW "
      "CpuConvBackwardb PoolingHandle CpuPoolingForward CpuPoolingBackward BatchNormHandle "
      "CpuBatchNormForwardTraining CpuBatchNormForwardInference CpuBatchNormBackwardx"),
+    ("1.4 GpuRNN*", "singa_wrap", "CudnnRNNHandle GpuRNNForwardTraining GpuRNNForwardInference "
+     "GpuRNNBackwardx GpuRNNBackwardW GpuRNNSetParam GpuRNNGetParamCopy"),
     ("2 device", "device", "get_default_device create_cpu_device default_device create_cuda_gpu "
      "create_cuda_gpu_on create_cuda_gpus create_cuda_gpus_on get_num_gpus get_gpu_ids "
      "get_gpu_mem_size device_query create_opencl_device get_num_opencl_platforms "

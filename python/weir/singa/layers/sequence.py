@@ -14,9 +14,11 @@ from ..asserted import InvalidError
 from ..operators import elementwise, matrix, shapes
 from .. import singa_wrap as singa
 from ..tape import Core
+from ..taping import is_training
 from ..tensor import Tensor
-from ..operators.recurrent import GRU as MODE_GRU, LSTM as MODE_LSTM
-from ..operators.recurrent import RELU, TANH, _RNN, _weights, run_layers, weight_shapes
+from ..operators.recurrent import _RNN
+from ..raw.recurrent import (RELU, TANH, GRU as MODE_GRU, LSTM as MODE_LSTM, mask_of, run_layers,
+                             split_weights, weight_shapes)
 from .base import Layer, param
 from weir.typing import Handle
 from ..raw.tensor import CTensor
@@ -167,8 +169,9 @@ class _Outputs(_RNN):
     def forward(                            # type: ignore[override]
             self, x: CTensor, w: CTensor, *states: CTensor) -> tuple[CTensor, ...]:
         hx, cx = [s.handle for s in states] + [None] * (2 - len(states))
-        results = run_layers(self.handle, x.handle, _weights(self.handle, w, x.shape(2)), hx, cx,
-                             self._mask(x))
+        weights = split_weights(self.handle, w.handle, x.shape(2))
+        mask = None if self.lengths is None else mask_of(self.lengths, x.handle)
+        results = run_layers(self.handle, x.handle, weights, hx, cx, mask, is_training())
         return tuple(_raw(y, x) for y in results)
 
 
