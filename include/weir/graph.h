@@ -133,10 +133,19 @@ typedef struct weir_graph_stats {
     size_t         batch_statistics;   /* recorded calls of weir_batch_norm in training; with either
                                         * number above 0 results depend on the step or on the other
                                         * samples of the batch: record for use in evaluation */
+    bool           trains;             /* it computes gradients or updates */
 } weir_graph_stats;
 
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */
 WEIR_API weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s);
+
+/* What is probably wrong with a graph for inference: a sentence that names the operations of
+ * training that it has, dropout or batch norm with the statistics of the batch, if the planned
+ * graph g has no gradients and no updates. It was recorded without weir_model_train(m, false), so
+ * results depend on the step or on the other samples of the batch. "" if there is nothing to say,
+ * for NULL and for a graph that is not planned. Static; never fails. Ask after weir_graph_load: the
+ * library prints nothing. */
+WEIR_API const char *weir_graph_remark(const weir_graph *g);
 
 /* Costs of recorded operations, once each. */
 typedef struct weir_graph_cost {

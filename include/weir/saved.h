@@ -38,7 +38,7 @@ typedef enum weir_role {
     WEIR_ROLE_INPUT,        /* written before a run; a file has no value for it, unless a scalar */
     WEIR_ROLE_PARAM,        /* a parameter: a file has its value */
     WEIR_ROLE_STATE,        /* anything else that outlives a run: a file has its value */
-    WEIR_ROLE_OUTPUT        /* a result that was kept (weir_keep): read after a run */
+    WEIR_ROLE_OUTPUT        /* a result that was kept (weir_keep) or bound: read after a run */
 } weir_role;
 
 /* A tensor of a graph by name. */
@@ -60,8 +60,8 @@ WEIR_API weir_tensor *weir_graph_tensor(weir_graph *g, const char *name);
 /* Gives a tensor of the graph g, of any shape and dtype, a name and a role for saving; both may
  * differ from what the tensor was made for: a state that the program writes before each run is an
  * input. t: a tensor that the recorded step reads or updates, or, with WEIR_ROLE_OUTPUT, a result
- * that was kept. name: UTF-8 of 1 to 255 bytes, copied; NULL: as before. ERR_INVALID for a tensor
- * that has no such role, and for a name that is taken. */
+ * that was kept, or retained since before weir_graph_end. name: UTF-8 of 1 to 255 bytes, copied;
+ * NULL: as before. ERR_INVALID for a tensor that has no such role, and for a name that is taken. */
 WEIR_API weir_status weir_graph_bind(weir_graph *g, weir_tensor *t, weir_role role,
                                      const char *name);
 

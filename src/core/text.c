@@ -61,6 +61,14 @@ static size_t utf8_length(const unsigned char *s)
     return overlong || no_char ? 0 : n;
 }
 
+const char *weir_text_control(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return text;
+    return NULL;
+}
+
 bool weir_text_is_utf8(const char *text)
 {
     for (size_t n; *text; text += n)

@@ -20,6 +20,9 @@ void weir_string_add_json(weir_string *s, const char *text);
 /* Whether a text is well-formed UTF-8. */
 bool weir_text_is_utf8(const char *text);
 
+/* The first control character of ASCII in the text; NULL if it has none. */
+const char *weir_text_control(const char *text);
+
 /* Bytes of a unit: "", "B", "kB", "MB" ..., "KiB", "GiB" ..., in any case; -1 for anything else. */
 double weir_unit_bytes(const char *name);
 

@@ -184,19 +184,8 @@ static void say_shape(FILE *to, const weir_tensor *t)
     fprintf(to, ")");
 }
 
-/* What the graph computes as in training: right in a training step, a mistake in a graph for
- * inference. NULL: nothing. */
-static const char *remark(const weir_graph_stats *s)
-{
-    return s->dropouts && s->batch_statistics
-               ? "recorded in training: draws dropout and uses batch statistics"
-           : s->dropouts         ? "recorded in training: draws dropout"
-           : s->batch_statistics ? "recorded in training: uses batch statistics"
-                                 : NULL;
-}
-
 static void say(const tool_options *o, const weir_binding *list, size_t n,
-                const weir_graph_stats *s, double ms)
+                const weir_graph_stats *s, const char *remark, double ms)
 {
     for (size_t i = 0; i < n; i++) {
         if (list[i].role == WEIR_ROLE_PARAM || list[i].role == WEIR_ROLE_STATE)
@@ -207,13 +196,13 @@ static void say(const tool_options *o, const weir_binding *list, size_t n,
     }
     printf("%zu operations, %zu instructions; %zu bytes planned, %zu of them for the step\n",
            s->nodes, s->instructions, s->planned_peak_bytes, s->arena_bytes);
-    if (remark(s))
-        printf("%s\n", remark(s));
+    if (*remark)
+        printf("warning: %s\n", remark);
     printf("%" PRId64 " step%s, %.3f ms each\n", o->steps, tool_plural((size_t)o->steps), ms);
 }
 
 static int write_json(const tool_options *o, const weir_binding *list, size_t n,
-                      const weir_graph_stats *s, double ms)
+                      const weir_graph_stats *s, const char *remark, double ms)
 {
     tool_json j;
 
@@ -233,7 +222,7 @@ static int write_json(const tool_options *o, const weir_binding *list, size_t n,
     tool_json_count(&j, "instructions", s->instructions);
     tool_json_count(&j, "planned_peak_bytes", s->planned_peak_bytes);
     tool_json_count(&j, "arena_bytes", s->arena_bytes);
-    tool_json_text(&j, "remark", remark(s) ? remark(s) : "");
+    tool_json_text(&j, "remark", remark);
     tool_json_number(&j, "ms", ms);
     return tool_json_end(&j);
 }
@@ -258,8 +247,9 @@ static int run(const tool_options *o, weir_graph *g)
     const double ms = (tool_now_ms() - begin) / (double)o->steps;
     code = code == TOOL_DONE ? write_outputs(o, list, n) : code;
     if (code == TOOL_DONE && !tool_quiet(o))
-        say(o, list, n, &s, ms);
-    return code == TOOL_DONE && o->json ? write_json(o, list, n, &s, ms) : code;
+        say(o, list, n, &s, weir_graph_remark(g), ms);
+    return code == TOOL_DONE && o->json ? write_json(o, list, n, &s, weir_graph_remark(g), ms)
+                                        : code;
 }
 
 int tool_run_graph(const tool_options *o)

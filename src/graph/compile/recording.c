@@ -145,18 +145,6 @@ static void close_recording(weir_graph *g)
     }
 }
 
-/* Counts the calls that only training makes, once each: not those of gradients and of second runs
- * of a checkpoint. */
-static void count_training(weir_graph *g)
-{
-    for (uint32_t i = 0; i < g->nodes.n; i++) {
-        const weir_node *n = &g->nodes.at[i];
-        const bool       once = !n->dead && n->phase == WEIR_FORWARD && n->segment == 0;
-        g->dropouts += once && n->op == WEIR_OP_DROPOUT;
-        g->batch_statistics += once && n->op == WEIR_OP_BN_STATS;
-    }
-}
-
 /* ---- public functions ---- */
 
 /* The device closes: a graph being recorded becomes broken and can only be freed. */
@@ -258,7 +246,6 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     const double now = weir_now();
     g->record_ms = (now - g->began) * 1e3;
     g->recorded = g->nodes.n;
-    count_training(g);
     close_recording(g);
     g->state = WEIR_GRAPH_BROKEN;
     if (status == WEIR_OK)

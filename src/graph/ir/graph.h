@@ -105,6 +105,7 @@ struct weir_graph {
     uint64_t            rng_total;
     size_t              recorded;           /* nodes recorded */
     size_t              dropouts, batch_statistics;     /* recorded calls; weir_graph_stats */
+    bool                trains;             /* has gradients or updates; weir_graph_stats */
     size_t              budget, unbudgeted; /* bytes: largest total peak allowed (0: no budget), and
                                              * the total peak without a budget */
     uint32_t            lossy;              /* bits per quantised value; 0: lossless */

@@ -8,9 +8,6 @@
 
 /* ---- name scopes ---- */
 
-/* Bytes of a path, the NUL included. */
-enum { PATH_BYTES = 512 };
-
 void weir_name_path_unwind(weir_name_path *p, uint32_t depth)
 {
     while (p->mark.n > depth) {
@@ -32,10 +29,10 @@ static weir_status check_name(const char *name)
     if (!name || !*name)
         return weir_fail(WEIR_ERR_INVALID, "weir_name_scope_begin: the name is %s",
                          name ? "empty" : "NULL");
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return weir_fail(WEIR_ERR_INVALID, "weir_name_scope_begin: the name has the control "
-                             "character %d at %d", *c, (int)(c - name));
+    const char *const c = weir_text_control(name);
+    if (c)
+        return weir_fail(WEIR_ERR_INVALID, "weir_name_scope_begin: the name has the control "
+                         "character %d at %d", *c, (int)(c - name));
     return WEIR_OK;
 }
 
@@ -45,10 +42,10 @@ weir_status weir_name_path_enter(weir_name_path *p, const char *name)
 
     WEIR_TRY(check_name(name));
     const size_t n = strlen(name), begin = at + (at > 0);
-    if (begin + n >= PATH_BYTES)
+    if (begin + n >= WEIR_PATH_BYTES)
         return weir_fail(WEIR_ERR_INVALID, "weir_name_scope_begin: the path '%.40s...' with "
                          "'%.40s' has more than %d bytes", weir_name_path_text(p), name,
-                         PATH_BYTES - 1);
+                         WEIR_PATH_BYTES - 1);
     if (!weir_vec_reserve(&p->text, begin + n + 1) || !weir_vec_push(&p->mark, at))
         return WEIR_ERR_NOMEM;
     if (at > 0)
@@ -85,8 +82,7 @@ static bool paths_grow(weir_names *n)
     return true;
 }
 
-/* Position of the path in the graph's text; WEIR_NONE if memory is short. */
-static uint32_t path_of(weir_names *n, const char *path)
+uint32_t weir_names_path(weir_names *n, const char *path)
 {
     const size_t bytes = strlen(path) + 1;
 
@@ -119,7 +115,7 @@ weir_status weir_names_call(weir_names *n, weir_name_path *p, uint64_t graph, co
                             uint32_t *number)
 {
     if (p->graph != graph) {
-        p->known = path_of(n, weir_name_path_text(p));
+        p->known = weir_names_path(n, weir_name_path_text(p));
         if (p->known == UINT32_MAX)
             return WEIR_ERR_NOMEM;
         p->graph = graph;

@@ -48,6 +48,9 @@ typedef struct weir_name_path {
     uint64_t           graph;   /* 0: not known */
 } weir_name_path;
 
+/* Bytes of the longest path, the NUL included. */
+enum { WEIR_PATH_BYTES = 512 };
+
 /* The open path as text, "" outside any scope. */
 static inline const char *weir_name_path_text(const weir_name_path *p)
 {
@@ -66,6 +69,9 @@ void weir_name_path_free(weir_name_path *p);
  * identity (not 0). ERR_NOMEM. */
 weir_status weir_names_call(weir_names *n, weir_name_path *p, uint64_t graph, const weir_opdef *def,
                             uint32_t *number);
+
+/* Position of the path in text, where it is added if it is new; UINT32_MAX if memory is short. */
+uint32_t weir_names_path(weir_names *n, const char *path);
 
 /* Returns the name of a node that stands for one call. *ok becomes false if memory is short. */
 weir_node_name weir_names_use(weir_names *n, uint32_t call, weir_name_mark mark, bool *ok);

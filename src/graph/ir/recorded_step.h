@@ -20,17 +20,22 @@ typedef struct weir_bound_tensor {
     uint32_t     value;         /* output: the number of its value; else unused */
 } weir_bound_tensor;
 
+/* The storage of a result that outlives a run. */
+typedef struct weir_lasting {
+    const void *block;          /* borrowed from the graph's storage */
+    uint32_t    storage;        /* its number in the text */
+} weir_lasting;
+
 typedef struct weir_recorded_step {
     weir_string             body;       /* lines "view" and "call" */
     uint32_t                externals;  /* the first ones of bound; outputs follow */
     WEIR_VEC(weir_bound_tensor)    bound;
     WEIR_VEC(weir_binding)  list;       /* of weir_graph_bindings */
     uint64_t                random;     /* blocks of the random stream that a run draws */
+    WEIR_VEC(weir_lasting)     made;       /* results that outlive a run */
+    uint32_t                values;     /* number of the next value of the text */
     const char             *refused;    /* operation that no file holds, static or the program's;
                                          * NULL: none */
-    bool                    updates, draws, statistics; /* has gradients or updates; draws random
-                                                         * numbers; uses statistics of the batch */
 } weir_recorded_step;
-
 
 #endif

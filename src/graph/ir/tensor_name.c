@@ -2,6 +2,7 @@
 #include "graph/ir/tensor_name.h"
 
 #include "core/status.h"
+#include "core/text.h"
 #include "device/memory/block.h"
 
 bool weir_tensor_is_whole(const weir_tensor *t)
@@ -28,10 +29,10 @@ weir_status weir_set_name(weir_tensor *t, const char *name)
         return weir_fail_null("weir_set_name", "t");
     WEIR_TRY(weir_device_check(t->dev, "weir_set_name"));
     WEIR_TRY(weir_tensor_check_there("weir_set_name", t));
-    for (const char *c = name; c && *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return weir_fail(WEIR_ERR_INVALID, "weir_set_name: the name has the control character "
-                             "%d at %d", *c, (int)(c - name));
+    const char *const c = name ? weir_text_control(name) : NULL;
+    if (c)
+        return weir_fail(WEIR_ERR_INVALID, "weir_set_name: the name has the control character "
+                         "%d at %d", *c, (int)(c - name));
     char *const copy = name && *name ? weir_mem_strdup(name) : NULL;
     if (name && *name && !copy)
         return WEIR_ERR_NOMEM;

@@ -214,7 +214,8 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
                             .plan_ms = g->plan_ms,
                             .runs = g->runs,
                             .dropouts = g->dropouts,
-                            .batch_statistics = g->batch_statistics};
+                            .batch_statistics = g->batch_statistics,
+                            .trains = g->trains};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
     s->budget_bytes = g->budget;
     s->cache = g->cache;

@@ -99,6 +99,17 @@ static void training_calls(weir_string *s, const weir_graph *g)
                         g->dropouts, g->batch_statistics);
 }
 
+const char *weir_graph_remark(const weir_graph *g)
+{
+    if (!g || g->state != WEIR_GRAPH_PLANNED || g->trains)
+        return "";
+    return g->dropouts && g->batch_statistics
+               ? "recorded in training mode: it draws dropout and uses the statistics of the batch"
+           : g->dropouts         ? "recorded in training mode: it draws dropout"
+           : g->batch_statistics ? "recorded in training mode: it uses the statistics of the batch"
+                                 : "";
+}
+
 /* The name of the call, if it says more than the operation. */
 static void called(weir_string *s, const weir_graph *g, uint32_t i)
 {

@@ -20,6 +20,7 @@ void weir_recorded_free(weir_recorded_step *r)
     }
     weir_vec_free(&r->bound);
     weir_vec_free(&r->list);
+    weir_vec_free(&r->made);
     weir_mem_free(r->body.at);
     weir_mem_free(r);
 }
@@ -30,11 +31,20 @@ typedef struct writer {
     weir_graph    *g;
     weir_recorded_step *r;
     uint32_t      *storage, *value;
-    uint32_t       storages, values;
+    uint32_t      *path, *called;   /* numbers of paths, by position, and of the program's calls */
+    uint32_t       storages, paths, calls;
     uint32_t       region, segment; /* lowest numbers in use: the text counts from 1 */
 } writer;
 
 /* ---- lines ---- */
+
+const char *const weir_name_mark_word[] = {[WEIR_NAME_CALL] = "for", [WEIR_NAME_GRAD] = "grad",
+                                           [WEIR_NAME_RECOMPUTE] = "recompute"};
+
+/* Control characters and %. */
+static const char escaped[] =
+    "\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16"
+    "\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f%\x7f";
 
 /* A line under construction. Calls have at most 8 inputs, 4 results of 8 axes and WEIR_SAVED_WORDS
  * attributes, all numbers of at most 20 digits. */
@@ -118,18 +128,19 @@ void weir_recorded_layout(weir_string *s, const weir_layout *l)
 /* ---- views and calls ---- */
 
 /* Writes "view STORAGE OFFSET LAYOUT" and returns the number of the value. */
-static uint32_t write_view(writer *w, uint32_t storage, int64_t offset, const weir_layout *layout)
+static uint32_t write_view(weir_recorded_step *r, uint32_t storage, int64_t offset,
+                           const weir_layout *layout)
 {
     line l = {.n = 0};
 
     add_text(&l, "view ");
-    add_number(&l, w->storage[storage]);
+    add_number(&l, storage);
     add_text(&l, " ");
     add_whole(&l, offset);
     add_text(&l, " ");
     add_layout(&l, layout);
-    weir_string_add(&w->r->body, "%s\n", l.text);
-    return w->values++;
+    weir_string_add(&r->body, "%s\n", l.text);
+    return r->values++;
 }
 
 static uint32_t value_of(writer *w, uint32_t v)
@@ -137,7 +148,7 @@ static uint32_t value_of(writer *w, uint32_t v)
     const weir_value *const value = &w->g->values.at[v];
 
     if (w->value[v] == WEIR_NONE)
-        w->value[v] = write_view(w, value->storage, value->offset, &value->layout);
+        w->value[v] = write_view(w->r, w->storage[value->storage], value->offset, &value->layout);
     return w->value[v];
 }
 
@@ -173,7 +184,69 @@ static const char *letters_of(writer *w, const weir_node *n)
     return NULL;
 }
 
-/* call OP PHASE REGION SEGMENT RANDOM, then counted lists: inputs, results, attributes. */
+/* Appends the text with a newline. It ends a line, so only characters that end one, and the sign of
+ * this escape, are escaped. */
+void weir_recorded_text(weir_string *s, const char *text)
+{
+    for (size_t n; text[n = strcspn(text, escaped)]; text += n + 1)
+        weir_string_add(s, "%.*s%%%02x", (int)n, text, (unsigned)(unsigned char)text[n]);
+    weir_string_add(s, "%s\n", text);
+}
+
+/* The number of the path with this position, 0 for "". */
+static uint32_t path_of(writer *w, uint32_t at)
+{
+    const char *const path = w->g->names.text.at + at;
+
+    if (!*path || w->path[at] != WEIR_NONE)
+        return *path ? w->path[at] : 0;
+    weir_string_add(&w->r->body, "scope ");
+    weir_recorded_text(&w->r->body, path);
+    return w->path[at] = ++w->paths;
+}
+
+/* Appends which call of the program the node stands for, and how. */
+static void add_origin(writer *w, line *l, const weir_node *n)
+{
+    const weir_names *const names = &w->g->names;
+
+    if (n->name.n != 1)
+        return;
+    const uint32_t              use = names->uses.at[n->name.first], i = use >> 2;
+    const weir_call_name *const c = &names->calls.at[i];
+    if (w->called[i] == WEIR_NONE) {
+        line           one = {.n = 0};
+        const uint32_t path = path_of(w, c->path);
+        add_text(&one, "called ");
+        add_text(&one, c->def->name);
+        add_text(&one, " ");
+        add_number(&one, c->number);
+        add_text(&one, " ");
+        add_number(&one, path);
+        weir_string_add(&w->r->body, "%s\n", one.text);
+        w->called[i] = w->calls++;
+    }
+    add_text(l, " ");
+    add_text(l, weir_name_mark_word[use & 3]);
+    add_text(l, " ");
+    add_number(l, w->called[i]);
+}
+
+/* Names that the program gave to results; those that are kept have theirs as outputs. */
+static void write_names(writer *w, const weir_node *n)
+{
+    for (int i = 0; i < n->nout; i++) {
+        const uint32_t    storage = weir_storage_of(w->g, n->out[i]);
+        const char *const name = weir_storage_name(w->g, storage);
+        if (!*name || w->g->storages.at[storage].made)
+            continue;
+        weir_string_add(&w->r->body, "name %u ", w->storage[storage]);
+        weir_recorded_text(&w->r->body, name);
+    }
+}
+
+/* call OP PHASE REGION SEGMENT RANDOM, counted lists of inputs, results and attributes, and which
+ * call of the program it is for. */
 static void write_call(writer *w, const weir_node *n)
 {
     const char *const letters = letters_of(w, n);
@@ -202,12 +275,14 @@ static void write_call(writer *w, const weir_node *n)
     add_number(&l, n->nout);
     for (int i = 0; i < n->nout; i++) {
         w->storage[weir_storage_of(w->g, n->out[i])] = w->storages++;
-        w->value[n->out[i]] = w->values++;
+        w->value[n->out[i]] = w->r->values++;
         add_text(&l, " ");
         add_layout(&l, &w->g->values.at[n->out[i]].layout);
     }
     add_attr(&l, n, letters);
+    add_origin(w, &l, n);
     weir_string_add(&w->r->body, "%s\n", l.text);
+    write_names(w, n);
 }
 
 /* ---- storages from outside, and results that are kept ---- */
@@ -286,7 +361,7 @@ static uint32_t output_value(writer *w, uint32_t storage, const weir_tensor *t)
         if (other->block == t->block && views(&of, t))
             return w->r->bound.at[i].value;
     }
-    return write_view(w, storage, t->offset, &t->layout);
+    return write_view(w->r, w->storage[storage], t->offset, &t->layout);
 }
 
 static weir_status add_output(writer *w, weir_tensor *t)
@@ -303,16 +378,35 @@ static weir_status add_output(writer *w, weir_tensor *t)
     return WEIR_OK;
 }
 
+weir_bound_tensor *weir_recorded_output(weir_recorded_step *r, weir_tensor *t)
+{
+    uint32_t i = 0;
+
+    while (i < r->made.n && r->made.at[i].block != t->block)
+        i++;
+    if (!t->block || i == r->made.n || !weir_vec_reserve(&r->bound, r->bound.n + 1))
+        return NULL;
+    weir_bound_tensor *const b = &r->bound.at[r->bound.n];
+    *b = (weir_bound_tensor){.role = WEIR_ROLE_OUTPUT, .tensor = t,
+                             .value = write_view(r, r->made.at[i].storage, t->offset, &t->layout)};
+    if (r->body.failed)
+        return NULL;
+    r->bound.n++;
+    weir_retain(t);
+    return b;
+}
+
 /* ---- the whole recording ---- */
 
-/* What weir_graph_stats says about a graph that computes no gradients. */
-static void note_training(weir_recorded_step *r, const weir_node *n)
+/* Counts the calls that only training makes, once each: not those of gradients and of second runs
+ * of a checkpoint. */
+static void note_training(weir_graph *g, const weir_node *n)
 {
-    const weir_bn_apply_attr *const a = n->op == WEIR_OP_BN_APPLY ? n->attr : NULL;
+    const bool once = n->phase == WEIR_FORWARD && n->segment == 0;
 
-    r->statistics |= n->op == WEIR_OP_BN_UPDATE || (a && a->train);
-    r->draws |= n->op == WEIR_OP_DROPOUT;
-    r->updates |= n->phase != WEIR_FORWARD;
+    g->dropouts += once && n->op == WEIR_OP_DROPOUT;
+    g->batch_statistics += once && n->op == WEIR_OP_BN_STATS;
+    g->trains |= n->phase != WEIR_FORWARD;
 }
 
 static weir_status collect(writer *w)
@@ -321,7 +415,7 @@ static weir_status collect(writer *w)
         const weir_node *const n = &w->g->nodes.at[i];
         if (n->dead)
             continue;
-        note_training(w->r, n);
+        note_training(w->g, n);
         if (n->region && n->region < w->region)
             w->region = n->region;
         if (n->segment && n->segment < w->segment)
@@ -342,27 +436,34 @@ static weir_status write_all(writer *w)
             write_call(w, &g->nodes.at[i]);
     for (uint32_t i = 0; i < g->kept.n && !w->r->refused; i++)
         WEIR_TRY(add_output(w, g->kept.at[i]));
+    for (uint32_t i = 0; i < g->storages.n; i++) {
+        const weir_lasting made = {g->storages.at[i].block, w->storage[i]};
+        if (g->storages.at[i].made && made.storage != WEIR_NONE &&
+            !weir_vec_push(&w->r->made, made))
+            return WEIR_ERR_NOMEM;
+    }
     return w->r->body.failed ? WEIR_ERR_NOMEM : WEIR_OK;
 }
 
 weir_status weir_recorded_make(weir_graph *g)
 {
-    writer w = {.g = g, .r = weir_mem_zalloc(1, sizeof *w.r), .region = WEIR_NONE,
-                .segment = WEIR_NONE};
+    const size_t n[] = {g->storages.n, g->values.n, g->names.calls.n, g->names.text.n};
+    const size_t all = n[0] + n[1] + n[2] + n[3];
+    writer       w = {.g = g, .r = weir_mem_zalloc(1, sizeof *w.r), .region = WEIR_NONE,
+                      .segment = WEIR_NONE};
 
     if (!w.r)
         return WEIR_ERR_NOMEM;
     g->form = w.r;
     w.r->random = g->rng_total;
-    w.storage = weir_mem_alloc((g->storages.n + 1) * sizeof *w.storage);
-    w.value = weir_mem_alloc((g->values.n + 1) * sizeof *w.value);
-    weir_status s = w.storage && w.value ? WEIR_OK : WEIR_ERR_NOMEM;
-    if (s == WEIR_OK) {
-        memset(w.storage, 0xff, g->storages.n * sizeof *w.storage);
-        memset(w.value, 0xff, g->values.n * sizeof *w.value);
-        s = write_all(&w);
-    }
+    w.storage = weir_mem_alloc((all + 1) * sizeof *w.storage);
+    if (!w.storage)
+        return WEIR_ERR_NOMEM;
+    memset(w.storage, 0xff, all * sizeof *w.storage);
+    w.value = w.storage + n[0];
+    w.called = w.value + n[1];
+    w.path = w.called + n[2];
+    const weir_status s = write_all(&w);
     weir_mem_free(w.storage);
-    weir_mem_free(w.value);
     return s;
 }

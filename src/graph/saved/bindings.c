@@ -151,19 +151,23 @@ weir_status weir_graph_bind(weir_graph *g, weir_tensor *t, weir_role role, const
     if (role > WEIR_ROLE_OUTPUT)
         return weir_fail(WEIR_ERR_INVALID, "weir_graph_bind: unknown role %d (expected a "
                          "weir_role)", (int)role);
-    weir_bound_tensor *const b = find(g->form, t, role);
+    weir_bound_tensor *b = find(g->form, t, role);
+    if (name)
+        WEIR_TRY(weir_binding_check_name("weir_graph_bind", name));
+    if (name && is_taken(g->form, name) && !(b && b->name && strcmp(b->name, name) == 0))
+        return weir_fail(WEIR_ERR_INVALID, "weir_graph_bind: another tensor of the graph is "
+                         "called '%.100s'", name);
+    if (!b && role == WEIR_ROLE_OUTPUT && !(b = weir_recorded_output(g->form, t)) &&
+        g->form->body.failed)
+        return WEIR_ERR_NOMEM;
     if (!b)
         return weir_fail(WEIR_ERR_INVALID, "weir_graph_bind: the tensor '%s' %s is no %s of the "
                          "graph", weir_tensor_name(t), weir_desc_text(&t->layout.desc, text),
-                         role == WEIR_ROLE_OUTPUT ? "kept result" : "input, parameter or state");
+                         role == WEIR_ROLE_OUTPUT ? "result" : "input, parameter or state");
+    char *const copy = name ? weir_mem_strdup(name) : NULL;
+    if (name && !copy)
+        return WEIR_ERR_NOMEM;
     if (name) {
-        WEIR_TRY(weir_binding_check_name("weir_graph_bind", name));
-        if (is_taken(g->form, name) && !(b->name && strcmp(b->name, name) == 0))
-            return weir_fail(WEIR_ERR_INVALID, "weir_graph_bind: another tensor of the graph is "
-                             "called '%.100s'", name);
-        char *const copy = weir_mem_strdup(name);
-        if (!copy)
-            return WEIR_ERR_NOMEM;
         weir_mem_free(b->name);
         b->name = copy;
     }
@@ -172,17 +176,6 @@ weir_status weir_graph_bind(weir_graph *g, weir_tensor *t, weir_role role, const
 }
 
 /* ---- text ---- */
-
-/* A name ends a line, so only characters that end one, and the sign of this escape, are escaped. */
-static void add_name(weir_string *s, const char *name)
-{
-    for (const char *p = name; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == '%' || *p == 0x7f)
-            weir_string_add(s, "%%%02x", (unsigned)(unsigned char)*p);
-        else
-            weir_string_add(s, "%c", *p);
-    weir_string_add(s, "\n");
-}
 
 char *weir_graph_recorded(weir_graph *g)
 {
@@ -201,12 +194,12 @@ char *weir_graph_recorded(weir_graph *g)
         weir_string_add(&s, "%s ", weir_role_word[b->role]);
         weir_recorded_layout(&s, &l);
         weir_string_add(&s, " ");
-        add_name(&s, b->name);
+        weir_recorded_text(&s, b->name);
     }
     weir_string_add(&s, "%s", r->body.at ? r->body.at : "");
     for (uint32_t i = r->externals; i < r->bound.n; i++) {
         weir_string_add(&s, "output %u ", r->bound.at[i].value);
-        add_name(&s, r->bound.at[i].name);
+        weir_recorded_text(&s, r->bound.at[i].name);
     }
     weir_string_add(&s, "end\n");
     return weir_string_take(&s);

@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "graph/compile/compile.h"
 #include "graph/ir/session.h"
+#include "graph/ir/tensor_name.h"
 #include "graph/ops/saved_call.h"
 #include "graph/report/recorded.h"
 
@@ -32,6 +33,7 @@ typedef struct reader {
     WEIR_VEC(place)    storages;        /* by number in the text */
     WEIR_VEC(uint32_t) values;          /* of the graph, by number in the text */
     WEIR_VEC(const char *) names;       /* of tensors, borrowed from these */
+    WEIR_VEC(uint32_t) paths;           /* positions of name scopes, by number less 1 */
 } reader;
 
 /* ---- storages and views ---- */
@@ -43,13 +45,17 @@ static weir_status count_bytes(reader *r, size_t bytes)
     return WEIR_MISTAKE(r, "the tensors have more than 2^46 bytes", r->w.line);
 }
 
-/* Makes a tensor over a new block, named, and notes its name. */
+/* Makes a tensor over the block, named, and notes its name. The first tensor that covers the block
+ * names it too, as weir_set_name does. */
 static weir_tensor *make_tensor(reader *r, const weir_layout *l, int64_t offset, weir_block *b,
                                 const char *name)
 {
     weir_tensor *const t = b ? weir_tensor_make(r->g->dev, l, offset, b) : NULL;
+    char **const       own = t && weir_tensor_is_whole(t) && !b->name ? &b->name
+                             : t                                      ? &t->name
+                                                                      : NULL;
 
-    if (t && (!(t->name = weir_mem_strdup(name)) || !weir_vec_push(&r->names, t->name))) {
+    if (t && (!(*own = weir_mem_strdup(name)) || !weir_vec_push(&r->names, *own))) {
         weir_release(t);
         return NULL;
     }
@@ -133,6 +139,8 @@ typedef struct said {
     weir_layout said[WEIR_MAX_OUT];     /* results, by the line */
     int64_t     nout;
     int64_t     attr[WEIR_SAVED_WORDS];
+    weir_name_mark mark;
+    int64_t     called;     /* the program's call that it is for; -1: none */
 } said;
 
 static weir_status read_head(reader *r, said *s)
@@ -190,6 +198,23 @@ static weir_status read_attr(reader *r, said *s)
                                    : weir_words_whole(&r->w, INT64_MIN, INT64_MAX, &s->attr[i]));
     s->call.attr_bytes = (size_t)n * 8;
     s->call.attr = n ? s->attr : NULL;
+    return WEIR_OK;
+}
+
+/* Which call of the program it is for: the end of the line, empty in files that lack names. */
+static weir_status read_origin(reader *r, said *s)
+{
+    char word[WEIR_WORD];
+
+    s->called = -1;
+    weir_words_word(&r->w, word);
+    if (!*word)
+        return weir_words_end(&r->w);
+    for (s->mark = WEIR_NAME_CALL; strcmp(word, weir_name_mark_word[s->mark]) != 0;)
+        if (s->mark++ == WEIR_NAME_RECOMPUTE)
+            return WEIR_MISTAKE(r, "unknown word '%s' (expected for, grad or recompute)",
+                                r->w.line, word);
+    WEIR_TRY(weir_words_whole(&r->w, 0, (int64_t)r->g->names.calls.n - 1, &s->called));
     return weir_words_end(&r->w);
 }
 
@@ -287,6 +312,7 @@ static weir_status read_call(reader *r)
     WEIR_TRY(read_head(r, &s));
     WEIR_TRY(read_operands(r, &s));
     WEIR_TRY(read_attr(r, &s));
+    WEIR_TRY(read_origin(r, &s));
     WEIR_TRY(check_call(r, &s));
     WEIR_TRY(check_random(r, &s));
     weir_node *const n = weir_graph_node_new(g, &s.call);
@@ -296,6 +322,11 @@ static weir_status read_call(reader *r)
     n->region = (uint32_t)s.region;
     n->segment = (uint32_t)s.segment;
     n->rng = (uint64_t)s.random;
+    bool named = true;
+    if (s.called >= 0)
+        n->name = weir_names_use(&g->names, (uint32_t)s.called, s.mark, &named);
+    if (!named)
+        return WEIR_ERR_NOMEM;
     n->nin = (uint8_t)s.call.nin;
     for (int i = 0; i < s.call.nin; i++) {
         weir_storage *const st = weir_storage_at(g, s.value[i]);
@@ -306,6 +337,68 @@ static weir_status read_call(reader *r)
         }
     }
     return add_results(r, &s, g->nodes.n - 1);
+}
+
+/* ---- names ---- */
+
+static weir_status read_scope(reader *r)
+{
+    char       *path;
+    weir_status s = weir_words_text(&r->w, &path);
+    uint32_t    at = 0;
+
+    if (s == WEIR_OK && (strlen(path) >= WEIR_PATH_BYTES || weir_text_control(path)))
+        s = WEIR_MISTAKE(r, "a path with control characters or more than %d bytes", r->w.line,
+                         WEIR_PATH_BYTES - 1);
+    if (s == WEIR_OK)
+        at = weir_names_path(&r->g->names, path);
+    if (at == UINT32_MAX || (s == WEIR_OK && !weir_vec_push(&r->paths, at)))
+        s = WEIR_ERR_NOMEM;
+    weir_mem_free(path);
+    return s;
+}
+
+/* A call of the program: operation, number, path. */
+static weir_status read_called(reader *r)
+{
+    char           word[WEIR_WORD];
+    int64_t        number, path;
+    weir_call_name c = {.path = 0};
+
+    weir_words_word(&r->w, word);
+    const weir_op op = weir_saved_op(word);
+    if (op == WEIR_OP_COUNT)
+        return WEIR_MISTAKE(r, "unknown operation '%s'", r->w.line, word);
+    WEIR_TRY(weir_words_whole(&r->w, 0, UINT32_MAX, &number));
+    WEIR_TRY(weir_words_whole(&r->w, 0, (int64_t)r->paths.n, &path));
+    WEIR_TRY(weir_words_end(&r->w));
+    if (weir_names_path(&r->g->names, "") == UINT32_MAX)    /* which is at 0 */
+        return WEIR_ERR_NOMEM;
+    c.def = weir_opdef_of(op);
+    c.number = (uint32_t)number;
+    c.path = path > 0 ? r->paths.at[path - 1] : 0;
+    return weir_vec_push(&r->g->names.calls, c) ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+/* The name of a result. */
+static weir_status read_name(reader *r)
+{
+    int64_t number;
+    char   *name;
+
+    WEIR_TRY(weir_words_whole(&r->w, 0, (int64_t)r->storages.n - 1, &number));
+    weir_storage *const st = &r->g->storages.at[r->storages.at[number].storage];
+    if (st->external || st->name)
+        return WEIR_MISTAKE(r, "the storage %lld has a name", r->w.line, (long long)number);
+    weir_status s = weir_words_text(&r->w, &name);
+    if (s == WEIR_OK && weir_text_control(name))
+        s = WEIR_MISTAKE(r, "a name with control characters", r->w.line);
+    if (s != WEIR_OK) {
+        weir_mem_free(name);
+        return s;
+    }
+    st->name = name;
+    return WEIR_OK;
 }
 
 /* ---- outputs ---- */
@@ -368,18 +461,20 @@ static weir_status read_first(reader *r)
 
 static weir_status read_line(reader *r, const char *word)
 {
-    if (strcmp(word, "call") == 0)
-        return read_call(r);
-    if (strcmp(word, "view") == 0)
-        return read_view(r);
-    if (strcmp(word, "output") == 0)
-        return read_output(r);
+    static const struct {
+        const char *word;
+        weir_status (*read)(reader *r);
+    } lines[] = {{"call", read_call}, {"view", read_view}, {"output", read_output},
+                 {"scope", read_scope}, {"called", read_called}, {"name", read_name}};
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (strcmp(word, lines[i].word) == 0)
+            return lines[i].read(r);
     for (int i = 0; i < WEIR_ROLE_OUTPUT; i++)
         if (strcmp(word, weir_role_word[i]) == 0 && r->g->nodes.n == 0)
             return read_external(r, (weir_role)i);
     return WEIR_MISTAKE(r, "unknown or misplaced line '%s' (expected input, param, state, view, "
-                        "call, "
-                   "output or end)", r->w.line, word);
+                        "scope, called, call, name, output or end)", r->w.line, word);
 }
 
 static int by_name(const void *a, const void *b)
@@ -465,6 +560,7 @@ weir_graph *weir_graph_parse(weir_device *d, const char *text, size_t n,
     weir_vec_free(&r.storages);
     weir_vec_free(&r.values);
     weir_vec_free(&r.names);
+    weir_vec_free(&r.paths);
     if (s == WEIR_OK)
         return r.g;
     r.g->state = WEIR_GRAPH_BROKEN;

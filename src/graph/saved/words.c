@@ -131,27 +131,42 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-weir_status weir_words_name(weir_words *r, char *name)
+weir_status weir_words_text(weir_words *r, char **text)
 {
     size_t n = 0;
 
     skip_space(r);
-    for (; r->at < r->line_end && n < WEIR_BINDING_NAME; r->at++) {
-        name[n] = *r->at;
+    *text = weir_mem_alloc((size_t)(r->line_end - r->at) + 1);
+    if (!*text)
+        return WEIR_ERR_NOMEM;
+    char *const to = *text;
+    for (; r->at < r->line_end; r->at++) {
+        to[n] = *r->at;
         if (*r->at == '%') {
             const int high = r->line_end - r->at > 2 ? hex(r->at[1]) : -1;
             const int low = high >= 0 ? hex(r->at[2]) : -1;
             if (low < 0)
                 return WEIR_MISTAKE(r, "%% without two digits", r->line);
-            name[n] = (char)(high * 16 + low);
+            to[n] = (char)(high * 16 + low);
             r->at += 2;
         }
-        if (name[n] == '\0')
+        if (to[n] == '\0')
             return WEIR_MISTAKE(r, "a name with a zero byte", r->line);
         n++;
     }
-    name[n] = '\0';
-    if (weir_binding_check_name("a tensor", name) != WEIR_OK)
-        return WEIR_MISTAKE(r, "%s", r->line, weir_error());
-    return weir_words_end(r);
+    to[n] = '\0';
+    return n > 0 ? WEIR_OK : WEIR_MISTAKE(r, "expected a name", r->line);
+}
+
+weir_status weir_words_name(weir_words *r, char *name)
+{
+    char       *text;
+    weir_status s = weir_words_text(r, &text);
+
+    if (s == WEIR_OK && weir_binding_check_name("a tensor", text) != WEIR_OK)
+        s = WEIR_MISTAKE(r, "%s", r->line, weir_error());
+    if (s == WEIR_OK)
+        memcpy(name, text, strlen(text) + 1);
+    weir_mem_free(text);
+    return s;
 }

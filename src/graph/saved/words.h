@@ -33,7 +33,10 @@ weir_status weir_words_bits(weir_words *r, int64_t *bits);
 /* A checked shape, and strides of at least 0: "f32[2,3]", "f32[2,3]/[1,2]". */
 weir_status weir_words_layout(weir_words *r, weir_layout *l);
 
-/* The rest of the line as a name, decoded; name has WEIR_BINDING_NAME + 1 bytes. */
+/* The rest of the line, decoded, 1 byte and more; yours (weir_mem_free), after a failure too. */
+weir_status weir_words_text(weir_words *r, char **text);
+
+/* The rest of the line as a name of a tensor; name has WEIR_BINDING_NAME + 1 bytes. */
 weir_status weir_words_name(weir_words *r, char *name);
 
 #endif

@@ -172,15 +172,15 @@ CASE(trace_holds_every_call)
     small_close(&s);
 }
 
-/* A graph of the digits CNN, in training or in evaluation. */
+/* A graph of the digits CNN, in training or in evaluation, with gradients or without. */
 static weir_graph *cnn_record(weir_device *d, weir_model *m, weir_layer *cnn, weir_tensor *x,
-                              bool train)
+                              bool train, bool gradients)
 {
     weir_graph *const g = weir_graph_begin(d);
 
     weir_model_train(m, train);
     weir_tensor *const y = weir_keep(weir_apply(cnn, x));
-    if (train)
+    if (gradients)
         CHECK_OK(weir_backward(weir_sum(y, 0, false), &(const weir_pair *){NULL}, &(size_t){0}));
     CHECK_OK(weir_graph_end(g, NULL));
     return g;
@@ -193,13 +193,18 @@ CASE(training_calls_are_counted)
     weir_layer *const  cnn = weir_digits_cnn_new(m, 10);
     weir_tensor *const x = weir_input(d, weir_4d(WEIR_F32, 4, 1, 8, 8));
 
-    for (int train = 0; train < 2; train++) {
-        weir_graph *const g = cnn_record(d, m, cnn, x, train);
+    for (int i = 0; i < 3; i++) {
+        const bool        train = i > 0, gradients = i > 1;
+        weir_graph *const g = cnn_record(d, m, cnn, x, train, gradients);
         char *const       graph = weir_graph_text(g, WEIR_TEXT_GRAPH),
                    *const plan = weir_graph_text(g, WEIR_TEXT_PLAN);
         weir_graph_stats  s = {0};
         CHECK_OK(weir_graph_stats_of(g, &s));
         CHECK(s.dropouts == (train ? 1 : 0) && s.batch_statistics == (train ? 2 : 0));
+        CHECK(s.trains == gradients);
+        CHECK(strcmp(weir_graph_remark(g), i == 1 ? "recorded in training mode: it draws dropout "
+                                                    "and uses the statistics of the batch"
+                                                  : "") == 0);
         const char line[] = "# recorded in training: 1 dropout, 2 batch statistics\n";
         CHECK(graph && count(graph, line) == s.dropouts);
         CHECK(plan && count(plan, line) == s.dropouts);
