@@ -55,7 +55,8 @@ class CancelledError(Error, RuntimeError):
 
 
 class GraphWarning(UserWarning):
-    """Python code of a step that is recorded does what a recorded step cannot repeat."""
+    """Python code of a step that is recorded does what a recorded step cannot repeat, or a graph
+    for inference was recorded in training mode."""
 
 
 BY_STATUS = {

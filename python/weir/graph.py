@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
 
 from . import _capi as capi
+from . import graph_file
 from .errors import BudgetError
 from .options import PlanOptions, plan_options
 from .typing import Path
 
 if TYPE_CHECKING:
     from .core import Device
+    from .tensor import Tensor
     from ._capi import _weir_graph_stats as Stats       # a TypedDict
 else:
     Stats = dict
@@ -188,6 +190,31 @@ class Graph:
         """Writes the plan as one web page: memory over the step with zoom, search by layer, the
         decision for each tensor and its reason, and a comparison with another such page."""
         self.save(path, "html")
+
+    def export(self, path: Path, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor],
+               states: Mapping[str, Tensor] | None = None, keep_previous: bool = False) -> None:
+        """Writes the graph with the values of all else that it reads to a file, which
+        weir.load_graph, weir_graph_load in C and `weir run-graph` run without this program.
+
+        inputs: the Tensors that are written before each run, by the names that they get in the
+        file; outputs: results that are alive. states: names for parameters and other Tensors that
+        the step reads or updates, which else are numbered ("param0"); those that it does not use
+        are left out, so get_states() of a model fits. keep_previous: a file that is replaced stays
+        as PATH.bak. InvalidError for an input that the step does not read, for an output that is
+        no result of it, and for a name given twice.
+        """
+        graph_file.export(
+            self.handle, path, {name: t.data.value.handle for name, t in inputs.items()},
+            {name: t.data.value.handle for name, t in outputs.items()},
+            [(name, capi.WEIR_ROLE_PARAM if t.stores_grad else capi.WEIR_ROLE_STATE,
+              t.data.value.handle) for name, t in (states or {}).items()], keep_previous)
+
+    @property
+    def remark(self) -> str:
+        """What is probably wrong with a graph for inference: a sentence if it draws dropout or uses
+        the statistics of the batch but computes no gradients, for it was recorded in training
+        mode; "" otherwise."""
+        return capi.weir_graph_remark(self.handle)
 
     def _repr_svg_(self) -> str | None:
         """What a notebook shows: the timeline of a planned graph."""

@@ -13,9 +13,8 @@ def export(graph: capi.weir_graph, path: Path, inputs: Mapping[str, Handle],
            outputs: Mapping[str, Handle], states: Iterable[tuple[str, int, Handle]] = (),
            keep_previous: bool = False) -> None:
     """Names the graph's inputs and outputs, and those of the states (name, role, tensor) that it
-    has, and saves it with all values. The outputs are what weir_keep kept; results that are alive
-    without it are none. InvalidError for an input that the step does not read, an output that was
-    not kept, and a name given twice."""
+    has, and saves it with all values. Outputs are results that are alive. InvalidError for an input
+    that the step does not read, an output that is no result, and a name given twice."""
     for name, handle in inputs.items():
         _bind(graph, handle, capi.WEIR_ROLE_INPUT, name,
               f"export: the step does not read the input {name!r}")

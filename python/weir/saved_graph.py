@@ -8,6 +8,7 @@ The file has all that is needed: no code of the model is.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Unpack
@@ -17,7 +18,7 @@ import numpy as np
 from . import _capi as capi
 from . import core
 from .capture import Result
-from .errors import InvalidError, ShapeError, DtypeError
+from .errors import DtypeError, GraphWarning, InvalidError, ShapeError
 from .graph import Graph, Stats
 from .interop import Data, array
 from .options import PlanOptions, plan_options
@@ -130,7 +131,12 @@ def load_graph(path: Path, device: core.Device | None = None,
                **plan: Unpack[PlanOptions]) -> SavedGraph:
     """The graph in a file of Model.export, Graph.export or weir_graph_save in C, planned for this
     device (default: weir's default device) with these options of weir.options.plan_options, such
-    as budget="64MB". FileError for anything else; the file may come from anywhere."""
+    as budget="64MB". FileError for anything else; the file may come from anywhere. A GraphWarning
+    if it is for inference but was recorded in training mode (Graph.remark)."""
     device = core.default_device() if device is None else device
-    return SavedGraph(device, capi.weir_graph_load(device.handle, os.fspath(path),
-                                                   plan_options(**plan)))
+    loaded = SavedGraph(device, capi.weir_graph_load(device.handle, os.fspath(path),
+                                                     plan_options(**plan)))
+    if loaded.graph.remark:
+        warnings.warn(f"load_graph: {os.fspath(path)} was {loaded.graph.remark}; without gradients "
+                      "it should be recorded in evaluation", GraphWarning, stacklevel=2)
+    return loaded

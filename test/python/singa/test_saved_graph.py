@@ -2,13 +2,14 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import mlp
 import weir
-from weir import core, errors, layer
+from weir import autograd, core, errors, layer, model, tensor
 
 # A process that knows the file alone: runs it on the inputs of a .npz, once for each step.
 RUN = """
@@ -129,10 +130,63 @@ def test_outputs_are_what_is_returned_alone(tmp_path):
     assert list(weir.load_graph(tmp_path / "g").outputs) == ["out0", "out1"]
 
 
-def test_the_command_runs_it(tmp_path):
+def plain_step(training):
+    """A graph without a model: a product, dropout in training, and the sum of its squares."""
+    x, w = tensor.from_numpy(np.full((2, 3), 2, np.float32)), weir.ones((3, 4))
+    w.stores_grad = w.requires_grad = True
+    with core.cpu().graph() as step, model.training_is(training):
+        with weir.name_scope("head"):
+            y = autograd.dropout(autograd.matmul(x, w))
+        total = autograd.reduce_sum(y * y)
+    return step, x, w, y, total
+
+
+def test_a_graph_without_a_model(tmp_path):
+    step, x, w, y, total = plain_step(False)
+    path = str(tmp_path / "g")
+    step.export(path, {"x": x}, {"y": y, "total": total}, {"w": w})
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = elsewhere(path, tmp_path, x=given)
+    expected = given @ np.ones((3, 4), np.float32)
+    assert np.array_equal(found["y"], expected)
+    assert found["total"] == (expected * expected).sum()
+    assert np.array_equal(mlp.host(weir.load_safetensors(path)["w"]), np.ones((3, 4)))
+    assert "head/matmul" in weir.load_graph(path).graph.text("graph")
+    with pytest.raises(errors.InvalidError, match="does not read the input 't'"):
+        step.export(path, {"t": total}, {})
+    with pytest.raises(errors.InvalidError, match="'w' is no result of the step"):
+        step.export(path, {"x": x}, {"w": w})
+
+
+def test_inference_recorded_in_training_is_a_warning(tmp_path):
+    step, x, _, y, _ = plain_step(True)
+    path = str(tmp_path / "g")
+    step.export(path, {"x": x}, {"y": y})
+    assert step.remark == "recorded in training mode: it draws dropout"
+    with pytest.warns(weir.GraphWarning, match="was recorded in training mode: it draws dropout"):
+        weir.load_graph(path)
+    tool = command()
+    assert f"warning: {step.remark}" in subprocess.run([tool, "run-graph", path], check=True,
+                                                       capture_output=True, text=True).stdout
+    net, x, t = mlp.ready(True, make=Dropping)
+    net.export(path, [x, t], train=True)                # a training step draws, too
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert weir.load_graph(path).graph.remark == ""
+    assert "training" not in subprocess.run([tool, "run-graph", path], check=True,
+                                            capture_output=True, text=True).stdout
+
+
+def command():
+    """The command, which some builds lack."""
     tool = os.path.join(os.path.dirname(weir.__file__), "..", "..", "weir")
     if not os.path.exists(tool):
         pytest.skip("the build has no command")
+    return tool
+
+
+def test_the_command_runs_it(tmp_path):
+    tool = command()
     net, x, _ = mlp.ready()
     path = str(tmp_path / "net.safetensors")
     net.export(path, [x])
