@@ -211,10 +211,10 @@ if(WEIR_TESTS)
         target_compile_options(weir_fake_${library} PRIVATE -Wall -ffp-contract=off)
         add_dependencies(weir_cuda_emulated weir_fake_${library})
     endfunction()
-    weir_cuda_fake(libcublasLt .so.13 blas.cpp work_find.cpp)
-    weir_cuda_fake(libcudnn .so.9 dnn.cpp dnn_run.cpp work_find.cpp)
-    weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c)
-    weir_cuda_fake(libcuda .so.1 fake_driver.cpp work_find.cpp)
+    weir_cuda_fake(libcublasLt .so.13 blas.cpp work_find.c)
+    weir_cuda_fake(libcudnn .so.9 dnn.cpp dnn_run.cpp work_find.c)
+    weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c work_find.c)
+    weir_cuda_fake(libcuda .so.1 fake_driver.cpp work_find.c)
 
     # weir_cuda_lab(<target>): a test that runs its own kernels on the emulated card, and opens the
     # emulated plugin.

@@ -120,7 +120,7 @@ try() {
         check "$?" "$name: the plugin for cards can be opened"
     fi
     good "$name: the command weir" "$work/env/bin/weir" info
-    good "$name: a graph runs" "$work/env/bin/python" "$root/test/wheel_use.py"
+    good "$name: a graph runs" "$work/env/bin/python" "$root/test/systems/wheel_use.py"
     printf 'from singa import autograd, tensor\nprint(autograd.__name__)\n' >"$work/script.py"
     good "$name: python -m weir.singa" "$work/env/bin/python" -m weir.singa "$work/script.py"
 }

@@ -100,7 +100,7 @@ WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *opti
  * (ERR_INDEX for an index out of range), with ERR_STATE before weir_graph_end or if the host holds
  * an address of a value that must leave memory (weir_tensor_memory), with ERR_NOMEM if the arena
  * cannot be allocated, with ERR_IO if the spill file fails. Updates that were done by then stay
- * done. */
+ * done; its random numbers are returned to the stream, so that a repeated run draws them again. */
 WEIR_API weir_status weir_graph_run(weir_graph *g);
 
 /* Frees the graph, and its outputs unless retained. Valid at any time; NULL is fine. */

@@ -312,8 +312,10 @@ extern "C" {
 
 API cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
+    EMULATE_CALL(cublasStatus_t);
     *out = (cublasLtHandle_t) new handle{HANDLE};
     handles++;
+    emulate_hold_in_plugin(1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -324,6 +326,8 @@ API cublasStatus_t cublasLtDestroy(cublasLtHandle_t h)
     delete p;
     if (--handles == 0 && described != 0)
         wrong("%d descriptors outlive the last handle", described.load());
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(cublasStatus_t);           /* it is gone all the same */
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -340,9 +344,11 @@ API const char *cublasLtGetStatusString(cublasStatus_t)
 API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
                                             cudaDataType_t scale)
 {
+    EMULATE_CALL(cublasStatus_t);
     *out = (cublasLtMatmulDesc_t) new desc{DESC, compute, scale, 0, 0, CUBLASLT_EPILOGUE_DEFAULT,
                                            NULL};
     described++;
+    emulate_hold_in_plugin(1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -352,6 +358,8 @@ API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
     p->is = 0;
     delete p;
     described--;
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(cublasStatus_t);           /* it is gone all the same */
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -359,6 +367,7 @@ API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
                                                   cublasLtMatmulDescAttributes_t what,
                                                   const void *from, size_t n)
 {
+    EMULATE_CALL(cublasStatus_t);
     desc *const p = known<desc>(d, DESC, "the descriptor");
     switch (what) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
@@ -382,10 +391,12 @@ API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
 API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                               uint64_t rows, uint64_t cols, int64_t ld)
 {
+    EMULATE_CALL(cublasStatus_t);
     (void)size_of(type);
     *out = (cublasLtMatrixLayout_t) new layout{LAYOUT,        type, 1, (int64_t)rows,
                                                (int64_t)cols, ld,   0};
     described++;
+    emulate_hold_in_plugin(1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -395,6 +406,8 @@ API cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t m)
     p->is = 0;
     delete p;
     described--;
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(cublasStatus_t);           /* it is gone all the same */
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -402,6 +415,7 @@ API cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t m,
                                                     cublasLtMatrixLayoutAttribute_t what,
                                                     const void *from, size_t n)
 {
+    EMULATE_CALL(cublasStatus_t);
     layout *const p = known<layout>(m, LAYOUT, "the layout");
     if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
         set(&p->batch, sizeof p->batch, from, n, "BATCH_COUNT");
@@ -414,9 +428,11 @@ API cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t m,
 
 API cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
+    EMULATE_CALL(cublasStatus_t);
     *out = (cublasLtMatmulPreference_t) new pref{PREF, 0, CUBLASLT_REDUCTION_SCHEME_MASK,
                                                  {256, 256, 256, 256}};
     described++;
+    emulate_hold_in_plugin(1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -426,6 +442,8 @@ API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t f)
     p->is = 0;
     delete p;
     described--;
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(cublasStatus_t);           /* it is gone all the same */
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -433,6 +451,7 @@ API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference
                                                         cublasLtMatmulPreferenceAttributes_t what,
                                                         const void *from, size_t n)
 {
+    EMULATE_CALL(cublasStatus_t);
     pref *const p = known<pref>(f, PREF, "the preference");
     switch (what) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
@@ -459,6 +478,7 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t to, cublasLtMatmulPreference_t f, int most,
     cublasLtMatmulHeuristicResult_t *out, int *n)
 {
+    EMULATE_CALL(cublasStatus_t);
     known<handle>(h, HANDLE, "the handle");
     const desc *const   of = known<desc>(d, DESC, "the descriptor");
     const pref *const   p = known<pref>(f, PREF, "the preference");
@@ -504,6 +524,7 @@ API cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo
                                                         cublasLtMatmulAlgoConfigAttributes_t what,
                                                         void *to, size_t n, size_t *written)
 {
+    EMULATE_CALL(cublasStatus_t);
     algo a;
     memcpy(&a, x, sizeof a);
     if (a.is != ALGO || what != CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME || n != sizeof a.scheme ||
@@ -521,6 +542,7 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, co
                                   const cublasLtMatmulAlgo_t *how, void *work, size_t work_bytes,
                                   cudaStream_t stream)
 {
+    EMULATE_CALL(cublasStatus_t);
     known<handle>(h, HANDLE, "the handle");
     problem p = {*known<desc>(d, DESC, "the descriptor"), *known<layout>(a, LAYOUT, "A"),
                  *known<layout>(b, LAYOUT, "B"), *known<layout>(c, LAYOUT, "C"),

@@ -60,13 +60,15 @@ struct holder {
 };
 
 std::set<holder *> live;
-long               injected, ran[DNN_ENGINES];
-int                handles;
+long               injected, ran[DNN_ENGINES], handles;
 
-bool fails(void)
-{
-    return injected > 0 && --injected == 0;
-}
+/* In a call that creates something, and may run out of memory. */
+#define MAY_FAIL()                                                                                 \
+    do {                                                                                           \
+        EMULATE_CALL(cudnnStatus_t);                                                               \
+        if (injected > 0 && --injected == 0)                                                       \
+            return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;                             \
+    } while (0)
 
 std::shared_ptr<desc> known(cudnnBackendDescriptor_t p)
 {
@@ -422,10 +424,10 @@ API void cudnnGetLastErrorString(char *message, size_t n)
 
 API cudnnStatus_t cudnnCreate(cudnnHandle_t *h)
 {
-    if (fails())
-        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    MAY_FAIL();
     *h = (cudnnHandle_t) new context{0x4843, NULL};
     handles++;
+    emulate_hold_in_plugin(1);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -436,11 +438,14 @@ API cudnnStatus_t cudnnDestroy(cudnnHandle_t h)
     delete c;
     if (--handles == 0 && !live.empty())
         wrong("%zu descriptors are left when the last handle goes", live.size());
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(cudnnStatus_t);            /* the handle is gone all the same */
     return CUDNN_STATUS_SUCCESS;
 }
 
 API cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t s)
 {
+    EMULATE_CALL(cudnnStatus_t);
     known_handle(h)->stream = s;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -448,10 +453,10 @@ API cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t s)
 API cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                                cudnnBackendDescriptor_t *out)
 {
-    if (fails())
-        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    MAY_FAIL();
     holder *const h = new holder{std::make_shared<desc>(desc{type, false, {}, -1})};
     live.insert(h);
+    emulate_hold_in_plugin(1);
     *out = h;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -461,6 +466,8 @@ API cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t p)
     known(p);
     live.erase((holder *)p);
     delete (holder *)p;
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(cudnnStatus_t);            /* the descriptor is gone all the same */
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -476,8 +483,7 @@ API cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t p,
         if (r.descriptor != (int)d.type || r.name != (int)name)
             continue;
         check_rule(r, type, count);
-        if (fails())
-            return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+        MAY_FAIL();
         value v = {type, {}, {}};
         if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
             for (int64_t i = 0; i < count; i++) {
@@ -507,8 +513,7 @@ API cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t p)
     desc &d = *known(p);
     if (d.finished)
         wrong("a descriptor of type %d is finished twice", (int)d.type);
-    if (fails())
-        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    MAY_FAIL();
     for (const rule &r : rules)
         if (r.descriptor == (int)d.type && !d.has.count(r.name) && !r.optional)
             wrong("attribute %d of a descriptor of type %d is not set", r.name, r.descriptor);
@@ -531,8 +536,7 @@ API cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const p,
     const desc &d = *known(p);
     if (!d.finished)
         wrong("attribute %d is asked for before the descriptor is finished", (int)name);
-    if (fails())
-        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    MAY_FAIL();
     *count = 1;
     if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
         get_results(d, n, count, (void **)values);
@@ -566,8 +570,7 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
         wrong("a plan and its operands are wanted");
     if (handle_of(at<char>(e, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) != h)
         wrong("a plan is executed by another handle than its own");
-    if (fails())
-        return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+    MAY_FAIL();
     int64_t after[2];
     const desc &config = part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     dnn_problem p = problem_of_graph(part(config, CUDNN_ATTR_ENGINE_OPERATION_GRAPH), after);

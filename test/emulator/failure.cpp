@@ -1,14 +1,17 @@
 /* failure.cpp - errors: names, each thread's last one, lost contexts, and injected ones.
  *
  * emulate_fail("cudaMalloc", 3, cudaErrorMemoryAllocation) or WEIR_EMULATED_FAIL=cudaMalloc:3:2
- * makes the third call from now on fail. "kernel" stands for the execution of kernels, whose errors
- * are reported by whatever waits for them, as on a card. */
+ * makes the third call from now on fail; emulate_fail_from, or "3+" in the variable, that and all
+ * later ones. "kernel" stands for the execution of kernels, whose errors are reported by whatever
+ * waits for them, as on a card. Functions of the emulated libraries and of the driver fail by their
+ * names too, with statuses of their own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "inject.h"
 #include "runtime.h"
+#include "work.h"
 
 bool emulate_in_host_function(void);
 
@@ -16,14 +19,16 @@ namespace {
 
 struct injected {
     char        function[64];
-    long        nth;            /* counted from now on */
-    cudaError_t error;
+    long        nth;            /* counted from now on; below 1: due */
+    cudaError_t error;          /* or a library's status */
+    bool        lasts;          /* every later call fails too */
 };
 
 pthread_mutex_t          lock = PTHREAD_MUTEX_INITIALIZER;
 emulate_point           *points;
 std::vector<injected>     injections;
 long                     injected_hits;
+long                     objects;       /* of libraries */
 cudaError_t              lost;
 thread_local cudaError_t last;
 
@@ -102,14 +107,14 @@ bool is_lasting(cudaError_t e)
            (e >= cudaErrorHardwareStackError && e <= cudaErrorLaunchFailure);
 }
 
-void inject(const char *function, long nth, cudaError_t error)
+void inject(const char *function, long nth, cudaError_t error, bool lasts)
 {
-    injected p = {{}, nth, error};
+    injected p = {{}, nth, error, lasts};
     snprintf(p.function, sizeof p.function, "%s", function);
     injections.push_back(p);
 }
 
-/* Reads $WEIR_EMULATED_FAIL once: function:nth:error[,...]. */
+/* Reads $WEIR_EMULATED_FAIL once: function:nth:error[,...]; nth+ for all calls from there on. */
 void inject_from_env(void)
 {
     static bool       done;
@@ -122,14 +127,18 @@ void inject_from_env(void)
         return;
     done = true;
     const char *at = asked;
-    while (at && sscanf(at, "%63[^:]:%ld:%d%n", function, &nth, &error, &n) == 3) {
-        inject(function, nth, (cudaError_t)error);
+    while (at && sscanf(at, "%63[^:]:%ld%n", function, &nth, &n) == 2) {
+        const bool lasts = at[n] == '+';
+        at += n + lasts;
+        if (sscanf(at, ":%d%n", &error, &n) != 1)
+            return;
+        inject(function, nth, (cudaError_t)error, lasts);
         at += n + (at[n] == ',');
     }
 }
 
-/* Counts the call; returns the injected error if it is due. */
-cudaError_t count(emulate_point *p)
+/* Counts the call; returns the injected error if it is due. every: "*" means this function too. */
+cudaError_t count(emulate_point *p, bool every = true)
 {
     if (p->calls++ == 0) {
         p->next = points;
@@ -137,16 +146,37 @@ cudaError_t count(emulate_point *p)
     }
     for (size_t i = 0; i < injections.size(); i++) {
         if (strcmp(injections[i].function, p->name) != 0 &&
-            strcmp(injections[i].function, "*") != 0)
+            !(every && strcmp(injections[i].function, "*") == 0))
             continue;
         if (--injections[i].nth > 0)
             continue;
         const cudaError_t e = injections[i].error;
-        injections.erase(injections.begin() + (long)i);
+        if (!injections[i].lasts)
+            injections.erase(injections.begin() + (long)i);
         injected_hits++;
         return e;
     }
     return cudaSuccess;
+}
+
+emulate_point *point_of(const char *function)
+{
+    for (emulate_point *p = points; p; p = p->next)
+        if (strcmp(p->name, function) == 0)
+            return p;
+    return new emulate_point{function, 0, NULL};
+}
+
+/* Replaces the injections into the function. */
+void replace(const char *function, long nth, cudaError_t error, bool lasts)
+{
+    emulate_lock();
+    for (size_t i = injections.size(); i-- > 0;)
+        if (strcmp(injections[i].function, function) == 0)
+            injections.erase(injections.begin() + (long)i);
+    if (nth > 0)
+        inject(function, nth, error, lasts);
+    emulate_unlock();
 }
 
 }
@@ -195,6 +225,11 @@ cudaError_t emulate_lost(void)
     return lost;
 }
 
+size_t emulate_held(void)
+{
+    return (size_t)objects;
+}
+
 cudaError_t emulate_kernel_failure(void)
 {
     static emulate_point point = {"kernel", 0, NULL};
@@ -205,12 +240,27 @@ extern "C" {
 
 void emulate_fail(const char *function, long nth, cudaError_t error)
 {
+    replace(function, nth, error, false);
+}
+
+void emulate_fail_from(const char *function, long nth, cudaError_t error)
+{
+    replace(function, nth, error, true);
+}
+
+int emulate_call(const char *function)
+{
     emulate_lock();
-    for (size_t i = injections.size(); i-- > 0;)
-        if (strcmp(injections[i].function, function) == 0)
-            injections.erase(injections.begin() + (long)i);
-    if (nth > 0)
-        inject(function, nth, error);
+    inject_from_env();
+    const int status = (int)count(point_of(function), false);
+    emulate_unlock();
+    return status;
+}
+
+void emulate_hold(int by)
+{
+    emulate_lock();
+    objects += by;
     emulate_unlock();
 }
 
@@ -229,6 +279,16 @@ long emulate_calls(const char *function)
             n += p->calls;
     emulate_unlock();
     return n;
+}
+
+const char *emulate_function(int i)
+{
+    emulate_lock();
+    const emulate_point *p = points;
+    while (p && i-- > 0)
+        p = p->next;
+    emulate_unlock();
+    return p ? p->name : NULL;
 }
 
 size_t emulate_queued(void)

@@ -33,12 +33,14 @@ extern "C" {
 
 CUresult cuGetErrorName(CUresult e, const char **name)
 {
+    EMULATE_CALL(CUresult);
     *name = e == CUDA_SUCCESS ? "CUDA_SUCCESS" : "CUDA_ERROR_EMULATED";
     return CUDA_SUCCESS;
 }
 
 CUresult cuGetErrorString(CUresult e, const char **text)
 {
+    EMULATE_CALL(CUresult);
     *text = e == CUDA_ERROR_INVALID_IMAGE ? "invalid image" : "emulated";
     return CUDA_SUCCESS;
 }
@@ -57,6 +59,7 @@ static size_t image_bytes(const void *image)
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
+    EMULATE_CALL(CUresult);
     const size_t n = image_bytes(image);
     const int    fd = n > 0 ? memfd_create("weir", 0) : -1;
     char         path[64];
@@ -73,6 +76,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     *module = (CUmodule)calloc(1, sizeof **module);
     (*module)->lib = lib;
     (*module)->fd = fd;
+    emulate_hold_in_plugin(1);
     return CUDA_SUCCESS;
 }
 
@@ -81,6 +85,8 @@ CUresult cuModuleUnload(CUmodule module)
     dlclose(module->lib);
     close(module->fd);
     free(module);
+    emulate_hold_in_plugin(-1);
+    EMULATE_CALL(CUresult);             /* the module is gone all the same */
     return CUDA_SUCCESS;
 }
 
@@ -88,6 +94,7 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 {
     char symbol[128];
 
+    EMULATE_CALL(CUresult);
     snprintf(symbol, sizeof symbol, "%s_run", name);
     *(void **)&m->run = dlsym(m->lib, symbol);
     snprintf(symbol, sizeof symbol, "%s_bytes", name);
@@ -109,6 +116,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 {
     const struct CUmod_st *const m = (const struct CUmod_st *)f;
 
+    EMULATE_CALL(CUresult);
     if (gx == 0 || bx == 0 || gy * gz * by * bz != 1 || shared || extra)
         return CUDA_ERROR_INVALID_VALUE;
     launch *const l = (launch *)calloc(1, sizeof *l + *m->bytes);

@@ -192,7 +192,7 @@ size_t emulate_handles(void)
 {
     emulate_lock();
     size_t n = emulate_events.size() + emulate_graphs.size() + emulate_execs.size() +
-               emulate_pinned_ranges();
+               emulate_pinned_ranges() + emulate_held();
     for (const auto &at : emulate_streams)
         n += at.first > EMULATE_PER_THREAD;
     emulate_unlock();

@@ -202,6 +202,7 @@ struct emulate_entry {
 /* Loses the context: every later call fails with `e`. */
 void        emulate_lose(cudaError_t e);
 cudaError_t emulate_lost(void);
+size_t      emulate_held(void);             /* objects of libraries */
 /* The injected error of a kernel (point "kernel"), or success. */
 cudaError_t emulate_kernel_failure(void);
 void        emulate_unlock(void);

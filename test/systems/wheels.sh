@@ -112,7 +112,7 @@ try() {
     rm -rf "$system/try"
     mkdir "$system/try"
     cp "$wheel" "$place"/house/numpy-*-cp"$(echo "$version" | tr -d .)"-*.whl \
-        "$root/test/wheel_use.py" "$root/test/data/chain.json" "$system/try/"
+        "$root/test/systems/wheel_use.py" "$root/test/data/chain.json" "$system/try/"
     good "$1: venv" within "$system" python3 -m venv /try/env
     good "$1: pip install" within "$system" /try/env/bin/pip install -q --no-index \
         --find-links /try weir

@@ -29,6 +29,15 @@ static weir_status arena_take(weir_device *d, size_t bytes, size_t *capacity, vo
     return d->ops->alloc(d, bytes, true, at);
 }
 
+static weir_status no_memory(const weir_device *d, size_t bytes)
+{
+    const weir_memory_limits space = d->ops->space(d);
+
+    return weir_fail(WEIR_ERR_NOMEM, "device %s: no memory for an arena of %zu bytes; the system "
+                     "has %zu, of which %zu are unused", d->ops->name, bytes, space.total,
+                     space.unused);
+}
+
 /* The old arena is freed first, because a large one would not fit beside its successor. */
 weir_status weir_device_arena(weir_device *d, size_t bytes)
 {
@@ -36,16 +45,16 @@ weir_status weir_device_arena(weir_device *d, size_t bytes)
     void  *at;
     if (bytes > d->arena.bytes) {
         weir_device_arena_free(d);
-        if (arena_take(d, bytes, &capacity, &at) != WEIR_OK) {
-            const weir_memory_limits space = d->ops->space(d);
-            return weir_fail(WEIR_ERR_NOMEM,
-                             "device %s: no memory for an arena of %zu bytes; the system has %zu, "
-                             "of which %zu are unused",
-                             d->ops->name, bytes, space.total, space.unused);
-        }
+        const weir_status taken = arena_take(d, bytes, &capacity, &at);
+        if (taken != WEIR_OK)
+            return taken == WEIR_ERR_NOMEM ? no_memory(d, bytes) : taken;
         d->arena.at = at;
         d->arena.bytes = capacity;
-        WEIR_TRY(d->ops->fill(d, at, 0, capacity));
+        const weir_status filled = d->ops->fill(d, at, 0, capacity);
+        if (filled != WEIR_OK) {
+            weir_device_arena_free(d);
+            return filled;
+        }
     }
     if (bytes > d->arena.used)
         d->arena.used = bytes;

@@ -295,9 +295,12 @@ weir_status weir_plan_run(weir_graph *g, bool profile)
     const uint64_t    base = weir_device_draw(g->dev, g->rng_total);
     const weir_instr *at = NULL;
     draws             r = {.at = &at};
+    weir_status       status = draws_of(g, base, &r);
 
-    WEIR_TRY(draws_of(g, base, &r));
-    const weir_status status = run_either_way(g, &r, profile);
+    if (status == WEIR_OK)
+        status = run_either_way(g, &r, profile);
+    if (status != WEIR_OK)
+        g->dev->rng = base;         /* repeated, the run draws the same numbers */
     return status == WEIR_ERR_INDEX && at ? stopped(g->plan, at) : status;
 }
 

@@ -12,6 +12,8 @@
 
 typedef struct card_fixture {
     void   (*fail)(const char *function, long nth, cudaError_t error);
+    void   (*fail_from)(const char *function, long nth, cudaError_t error);
+    const char *(*function)(int i);
     long   (*failed)(void);
     long   (*calls)(const char *function);
     size_t (*allocated)(void);
@@ -36,6 +38,8 @@ static inline bool card_fixture_of(card_fixture *card)
     if (!CHECK(lib != NULL))
         return false;
     *(void **)&card->fail = card_symbol(lib, "emulate_fail");
+    *(void **)&card->fail_from = card_symbol(lib, "emulate_fail_from");
+    *(void **)&card->function = card_symbol(lib, "emulate_function");
     *(void **)&card->failed = card_symbol(lib, "emulate_failed");
     *(void **)&card->calls = card_symbol(lib, "emulate_calls");
     *(void **)&card->allocated = card_symbol(lib, "emulate_allocated");

@@ -1,5 +1,6 @@
 /* failures.c - errors of the emulated card: injected ones, lost contexts, no cards at all. */
 #include "emulator/tests/fixture.h"
+#include "emulator/work.h"
 
 CASE(the_nth_call_fails)
 {
@@ -19,6 +20,39 @@ CASE(the_nth_call_fails)
     for (int i = 0; i < 3; i++)
         CHECK_CUDA(cudaFree(p[i]));
     emulate_recover();
+}
+
+CASE(every_call_from_the_nth_on_fails)
+{
+    void *p[4] = {NULL};
+
+    emulate_fail_from("cudaMalloc", 2, cudaErrorMemoryAllocation);
+    CHECK_CUDA(cudaMalloc(&p[0], 8));
+    for (int i = 1; i < 3; i++)
+        CHECK_ERROR(cudaMalloc(&p[i], 8), cudaErrorMemoryAllocation);
+    CHECK(emulate_failed() == 2);
+    emulate_recover();
+    CHECK_CUDA(cudaMalloc(&p[3], 8));
+    CHECK_CUDA(cudaFree(p[0]));
+    CHECK_CUDA(cudaFree(p[3]));
+}
+
+/* What libraries call at the beginning of their functions. */
+CASE(functions_of_libraries_fail)
+{
+    const size_t handles = emulate_handles();
+
+    emulate_fail("cudnnSetStream", 2, (cudaError_t)4000);
+    emulate_fail_from("*", 1, cudaErrorUnknown);    /* any function of the runtime alone */
+    CHECK(emulate_call("cudnnSetStream") == 0);
+    CHECK(emulate_call("cudnnSetStream") == 4000);
+    CHECK(emulate_call("cudnnSetStream") == 0);
+    CHECK(emulate_calls("cudnnSetStream") == 3);
+    emulate_recover();
+    emulate_hold(1);
+    CHECK(emulate_handles() == handles + 1);
+    emulate_hold(-1);
+    CHECK(emulate_handles() == handles);
 }
 
 /* A kernel fails when it runs; from then on every call fails. */

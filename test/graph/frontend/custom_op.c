@@ -321,6 +321,56 @@ CASE(runs_at_each_run_and_is_never_merged)
     weir_device_close(d);
 }
 
+/* ---- a run that fails, and is repeated ---- */
+
+enum { DRAWN = 64 };
+
+/* Fails at the call that *ctx names, counted down. */
+static weir_status failing(void *ctx, const weir_host_in *x, const weir_host_out *y)
+{
+    memcpy(y[0].data, x[0].data, (size_t)count(&x[0].desc) * sizeof(float));
+    return --*(int *)ctx == 0 ? WEIR_ERR_IO : WEIR_OK;
+}
+
+static const weir_callback_def failing_def = {.name = "failing", .forward = failing};
+
+/* Three runs of a dropout and a callback that fails at its nth call; a failed run is repeated. */
+static void drop_thrice(int nth, float out[3][DRAWN])
+{
+    weir_device    *d = fixture_open();
+    weir_tensor    *x = fixture_tensor(d, weir_param, DRAWN, NULL), *y = NULL;
+    const weir_desc desc = weir_1d(WEIR_F32, DRAWN);
+    int             left = nth;
+
+    CHECK_OK(weir_write_fill(x, 1));
+    weir_graph  *g = weir_graph_begin(d);
+    weir_tensor *dropped = weir_dropout(x, 0.5);
+    CHECK_OK(weir_callback(&failing_def, &left, 1, &dropped, 1, &desc, &y));
+    weir_keep(y);
+    CHECK_OK(weir_graph_end(g, NULL));
+    for (int run = 0; run < 3; run++) {
+        if (run + 1 == nth)
+            CHECK_STATUS(weir_graph_run(g), WEIR_ERR_IO);
+        CHECK_OK(weir_graph_run(g));
+        CHECK_OK(weir_read(y, out[run], sizeof out[run]));
+    }
+    weir_graph_free(g);
+    weir_release(x);
+    weir_device_close(d);
+}
+
+CASE(a_repeated_run_draws_the_same_numbers)
+{
+    float want[3][DRAWN], out[3][DRAWN];
+
+    drop_thrice(0, want);
+    CHECK(memcmp(want[0], want[1], sizeof want[0]) != 0);
+    for (int nth = 1; nth <= 3; nth++) {
+        drop_thrice(nth, out);
+        CHECK_BITS(out, want, sizeof want);
+    }
+}
+
 /* ---- the order of callbacks that share a ctx ---- */
 
 typedef struct mark {
