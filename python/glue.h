@@ -153,7 +153,8 @@ static void weir_py_adopt(weir_tensor *t)
     weir_scope_clear(weir_tensor_device(t));
 }
 
-static PyObject *weir_py_from_desc(const weir_desc *d)
+/* The dims as a tuple. */
+static PyObject *weir_py_shape(const weir_desc *d)
 {
     PyObject *const shape = PyTuple_New(d->ndim);
     for (int i = 0; shape && i < d->ndim; i++) {
@@ -163,6 +164,12 @@ static PyObject *weir_py_from_desc(const weir_desc *d)
             return NULL;
         }
     }
+    return shape;
+}
+
+static PyObject *weir_py_from_desc(const weir_desc *d)
+{
+    PyObject *const shape = weir_py_shape(d);
     return shape ? Py_BuildValue("(iN)", (int)d->dtype, shape) : NULL;
 }
 

@@ -8,6 +8,10 @@
 
 %{
 #include "glue.h"
+#include "glue_operators.h"
+%}
+%init %{
+    weir_py_add_eager(m);       /* on failure Python reports the exception that is set */
 %}
 
 %include <stdint.i>

@@ -21,7 +21,7 @@ from typing import Self, TypedDict, Unpack
 
 import numpy as np
 
-from . import _capi as capi
+from . import _capi as capi, _swig
 from . import errors
 from . import planning_progress
 from .dtypes import (  # noqa: F401
@@ -401,11 +401,11 @@ def scratch() -> Device:
     return _scratch
 
 
-class Value:
+class Value(_swig.ValueBase):
     """Elements of one type and shape on a device; memory is allocated at the first use."""
 
-    __slots__ = ("device", "dtype", "shape", "_handle", "_written", "_state", "_graph", "_version",
-                 "_shared", "_lent", "_shown", "__weakref__")
+    __slots__ = ()
+    device: Device
 
     def __init__(self, device: Device, dtype: int, shape: Shape) -> None:
         self._lent: weakref.ref[object] | None = None       # see lend

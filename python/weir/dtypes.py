@@ -30,18 +30,20 @@ class DType(enum.IntEnum):
 kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = DType
 float32, float16, int32, _, float64, uint8, int64, bool_, bfloat16 = DType
 
-_CORE_TYPE = {
+_CORE_TYPE: dict[int, int] = {
     kFloat32: capi.WEIR_F32,
-    kFloat16: getattr(capi, "WEIR_F16", None),
+    kFloat16: capi.WEIR_F16,
     kInt: capi.WEIR_I32,
     kDouble: capi.WEIR_F64,
     kUChar: capi.WEIR_U8,
     kInt64: capi.WEIR_I64,
     kBool: capi.WEIR_BOOL,
-    kBFloat16: getattr(capi, "WEIR_BF16", None),
+    kBFloat16: capi.WEIR_BF16,
 }
-_SINGA_TYPE = {core: number for number, core in _CORE_TYPE.items() if core is not None}
-_NUMPY_TYPE = {
+_SINGA_TYPE = {core: DType(number) for number, core in _CORE_TYPE.items()}
+# SINGA's numbers by the core's.
+BY_CORE: list[int] = [_SINGA_TYPE[core] for core in range(len(_SINGA_TYPE))]
+_NUMPY_TYPE: dict[int, type[np.generic]] = {
     kFloat32: np.float32,
     kFloat16: np.float16,
     kInt: np.int32,

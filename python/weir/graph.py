@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, TypedDict, Unpack, cast
 
 from . import _capi as capi
 from . import graph_file
@@ -24,7 +24,8 @@ from .typing import Path
 if TYPE_CHECKING:
     from .core import Device
     from .tensor import Tensor
-    from ._capi import _weir_graph_stats as Stats       # a TypedDict
+    from ._capi import _weir_graph_stats       # a TypedDict
+    Stats: TypeAlias = _weir_graph_stats
 else:
     Stats = dict
 

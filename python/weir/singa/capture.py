@@ -210,8 +210,9 @@ def _like(t: Tensor, value: core.Value) -> Tensor:
     """A Tensor with the attributes of t and these elements."""
     new = t.__class__.__new__(t.__class__)
     new.__dict__.update(t.__dict__)
-    new._creator = new._leaf = None
     new.data = singa.CTensor.over(value)
+    new.shape, new.device, new.dtype = t.shape, t.device, t.dtype
+    new.requires_grad, new._stores_grad, new._name = t.requires_grad, t._stores_grad, t.name
     return new
 
 

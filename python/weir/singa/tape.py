@@ -71,7 +71,8 @@ class Operator:
         for x in xs:
             if not isinstance(x, Taped):
                 raise TypeError(f"{self.name}: inputs must be Tensors, not {type(x)}")
-        self.src = [(x.creator, id(x), x if x.stores_grad else None, x.stores_grad) for x in xs]
+        self.src = [(x.creator, id(x), x if x.stores_grad else None, x.stores_grad)
+                    for x in xs] if taping() else []
         self.requires_grad = any(x.requires_grad for x in xs)
         results = self._run(xs)
         ys = tuple(xs[0].made(data=y, requires_grad=self.requires_grad, creator=self,
@@ -152,6 +153,16 @@ class Dummy(Operator):
         if tensor is None:
             raise AttributeError(f"the tensor of {self.name} no longer exists")
         return getattr(tensor, attr)
+
+
+def made_at_once(made_by: type[Operator] | tuple[object, ...], y: Tensor) -> Operator:
+    """The creator of y, which the operator that made_by says made outside of training: it has no
+    gradient and no sources. It is a class of operators, or a tuple of it and its arguments."""
+    kind, *args = made_by if isinstance(made_by, tuple) else (made_by,)
+    operator = cast("Callable[..., Operator]", kind)(*args)
+    operator.requires_grad = y.requires_grad
+    operator.y_id2idx = {id(y): 0}
+    return operator
 
 
 def _through_core(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:

@@ -6,16 +6,17 @@ This module has what both build on, so that neither imports the other.
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from weir import core
 from weir.typing import DTypeLike, Handle, Shape, ShapeLike
 
 if TYPE_CHECKING:
     from .raw.tensor import CTensor
-    from .tape import Operator
+    from .tape import Dummy, Operator
     from .tensor_class import Index, Tensor
     from .tensor_methods import Operand
 
@@ -31,6 +32,7 @@ def set_training(on: bool) -> None:
     """Sets autograd.training."""
     global _training
     _training = on
+    _swig.set_taping(taping())
 
 
 _no_grad_blocks = 0     # open blocks of no_grad
@@ -40,20 +42,25 @@ _no_grad_blocks = 0     # open blocks of no_grad
 def no_grad() -> Iterator[None]:
     """Inside, no call is remembered for gradients, whatever autograd.training is; what else
     that decides (dropout, batch statistics) does not change."""
-    global _no_grad_blocks
-    _no_grad_blocks += 1
+    _open_no_grad(1)
     try:
         yield
     finally:
-        _no_grad_blocks -= 1
+        _open_no_grad(-1)
+
+
+def _open_no_grad(more: int) -> None:
+    global _no_grad_blocks
+    _no_grad_blocks += more
+    _swig.set_taping(taping())
 
 
 def taping() -> bool:
     """True if calls are remembered for gradients."""
-    return is_training() and not _no_grad_blocks
+    return _training and not _no_grad_blocks
 
 
-class Taped:
+class Taped(_swig.TensorBase):
     """What a Tensor is to the tape: raw elements (data), a creator, flags. Tensor derives from it.
     """
 
@@ -65,7 +72,11 @@ class Taped:
     name: str
     requires_grad: bool
     _stores_grad: bool
+    _name: str | None
     _creator: Operator | None
+    _leaf: weakref.ref[Dummy] | None
+    # What made it at once: a class of operators, or a tuple of it and its arguments.
+    _made_by: type[Operator] | tuple[object, ...] | None
 
     if TYPE_CHECKING:       # what Tensor has, for the methods that it inherits
         def size(self) -> int: ...

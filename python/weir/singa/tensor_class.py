@@ -15,18 +15,19 @@ from typing import Self, SupportsIndex, TypeAlias, Union, cast
 
 import numpy as np
 
+from weir import _capi as capi, _swig
 from weir import core
 from weir import names
+from weir.dtypes import BY_CORE
 from weir.errors import StateError
 from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .exchange import Exchange
 from .raw.tensor import CTensor, plain_array as plain_array
-from .tape import Dummy
+from .tape import Dummy, Operator, made_at_once
 from .tensor_methods import (Mask, Methods, Operand, call, in_place, is_mask, operand, operator,
                              reflected, selected, set_masked, set_part)
 from weir.typing import Array, ArrayLike, DTypeLike, Number, Shape, ShapeLike
-from .tape import Operator
 
 float32 = core.kFloat32
 
@@ -61,8 +62,7 @@ class Tensor(Methods, Exchange):
         self.requires_grad = requires_grad
         self.stores_grad = stores_grad
         if name is None:
-            self._name = f"Dummy#{Tensor.tensor_count}"
-            Tensor.tensor_count += 1
+            self._name = self._next_name()
         elif creator is None:
             self.name = name
         else:
@@ -76,9 +76,16 @@ class Tensor(Methods, Exchange):
         self.device = self.data.device()
         self.dtype = self.data.data_type()
 
+    @staticmethod
+    def _next_name() -> str:
+        Tensor.tensor_count += 1
+        return f"Dummy#{Tensor.tensor_count - 1}"
+
     @property
     def creator(self) -> Operator:
         """The operator that made it; a Dummy if none did."""
+        if self._creator is None and self._made_by is not None:
+            self._creator = made_at_once(self._made_by, self)
         if self._creator is not None:
             return self._creator
         leaf = None if self._leaf is None else self._leaf()
@@ -90,10 +97,13 @@ class Tensor(Methods, Exchange):
     @creator.setter
     def creator(self, operator: Operator | None) -> None:
         self._creator = operator
+        self._made_by = None
 
     @property
     def name(self) -> str:
         """The name in texts about graphs and in errors; setting it tells the core."""
+        if self._name is None:
+            self._name = self._next_name() if self._made_by is None else self.creator.output_name(0)
         return self._name
 
     @name.setter
@@ -369,15 +379,15 @@ class Tensor(Methods, Exchange):
 
     # -- operators; rules of element types: weir.raw.arith --
 
-    __add__, __iadd__ = operator(singa.Add), in_place(singa.Add)
-    __sub__, __isub__ = operator(singa.Sub), in_place(singa.Sub)
-    __mul__, __imul__ = operator(singa.EltwiseMult), in_place(singa.EltwiseMult)
-    __truediv__, __itruediv__ = operator(singa.Div), in_place(singa.Div)
+    __add__, __iadd__ = operator(singa.Add, capi.weir_add), in_place(singa.Add)
+    __sub__, __isub__ = operator(singa.Sub, capi.weir_sub), in_place(singa.Sub)
+    __mul__, __imul__ = operator(singa.EltwiseMult, capi.weir_mul), in_place(singa.EltwiseMult)
+    __truediv__, __itruediv__ = operator(singa.Div, capi.weir_div), in_place(singa.Div)
     __div__, __idiv__ = __truediv__, __itruediv__       # SINGA's names, of Python 2
     __floordiv__, __ifloordiv__ = operator(singa.FloorDiv), in_place(singa.FloorDiv)
     __mod__, __imod__ = operator(singa.Mod), in_place(singa.Mod)
-    __pow__, __ipow__ = operator(singa.Pow), in_place(singa.Pow)
-    __matmul__, __imatmul__ = operator(singa.Mult), in_place(singa.Mult)
+    __pow__, __ipow__ = operator(singa.Pow, capi.weir_pow), in_place(singa.Pow)
+    __matmul__, __imatmul__ = operator(singa.Mult, capi.weir_matmul), in_place(singa.Mult)
     __radd__ = reflected(singa.Add)
     __rsub__ = reflected(singa.Sub)
     __rmul__ = reflected(singa.EltwiseMult)
@@ -396,6 +406,7 @@ class Tensor(Methods, Exchange):
 
 
 Tensor.made = Tensor
+_swig.set_classes(Tensor, CTensor, core.Value, BY_CORE)
 
 
 def _rebuilt(array: Array, dtype: int, requires_grad: bool, stores_grad: bool, name: str) -> Tensor:

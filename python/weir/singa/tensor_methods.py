@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias, Union, cast
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, Union, cast
 
 
 import numpy as np
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from weir import core
 from weir.errors import ShapeError, StateError
 from .raw import arith, mask
@@ -37,6 +37,7 @@ def _taped(x: Taped) -> bool:
 Operand: TypeAlias = Union[Taped, Number, Array]         # of an operator of Tensors
 Mask: TypeAlias = Union[Taped, Array, list[bool]]        # of the first axes: bool, or 0 and 1
 Method: TypeAlias = Callable[[Taped, Operand], "Tensor"]
+F = TypeVar("F", bound=Callable[..., object])
 Nested: TypeAlias = Union[int, float, bool, list["Nested"]]
 
 
@@ -82,8 +83,10 @@ def raw_of(array: Array, device: core.Device) -> CTensor:
     return raw
 
 
-def operator(function: Callable[..., CTensor]) -> Method:
-    """A binary operator of Tensors from a function of raw tensors."""
+def operator(function: Callable[..., CTensor],
+             core_call: Callable[..., Handle] | None = None) -> Method:
+    """A binary operator of Tensors from a function of raw tensors, which is this call of the core
+    where types are equal and real."""
     def method(self: Taped, value: Operand) -> Tensor:
         other = operand(value, self)
         if other is None:
@@ -91,7 +94,14 @@ def operator(function: Callable[..., CTensor]) -> Method:
         if _is_number(other):
             return call(lambda x: function(x, other), self)
         return call(function, self, other)
-    return method
+    return method if core_call is None else quick(core_call, "operator", "", method)
+
+
+def quick(core_call: Callable[..., Handle], name: str, doc: str, method: F) -> F:
+    """The method of Tensor behind a builtin that makes plain calls at once: with the graph off,
+    without a gradient, on Tensors of real numbers and of one type, for which the method is this
+    call of the core."""
+    return _swig.quick_method(core_call.__name__, name, doc, method)
 
 
 def reflected(function: Callable[..., CTensor]) -> Method:
@@ -195,12 +205,13 @@ def set_part(x: Taped, begin: Sequence[int], end: Sequence[int], value: Taped | 
     return x
 
 
-def _elementwise(function: Callable[..., CTensor], doc: str) -> Callable[[Taped], Tensor]:
+def _elementwise(function: Callable[..., CTensor], doc: str,
+                 core_call: Callable[..., Handle]) -> Callable[[Taped], Tensor]:
     def method(self: Taped) -> Tensor:
         return call(function, self)
     method.__name__ = function.__name__.lower()
     method.__doc__ = doc
-    return method
+    return quick(core_call, method.__name__, f"{method.__name__}($self, /)\n--\n\n{doc}", method)
 
 
 class Methods(Taped):
@@ -250,8 +261,7 @@ class Methods(Taped):
 
     # -- elements --
 
-    def __neg__(self) -> Tensor:
-        return call(singa.Negative, self)
+    __neg__ = _elementwise(singa.Negative, "-x.", capi.weir_neg)
 
     def __pos__(self) -> Tensor:
         return self.clone()
@@ -259,22 +269,23 @@ class Methods(Taped):
     def __invert__(self) -> Tensor:
         return call(singa.Not, self)
 
-    abs = __abs__ = _elementwise(singa.Abs, "Absolute values.")
-    ceil = _elementwise(singa.Ceil, "Rounded up.")
-    floor = _elementwise(singa.Floor, "Rounded down.")
-    round = _elementwise(singa.RoundE, "Rounded, halves to even ones as in NumPy.")
-    sign = _elementwise(singa.Sign, "-1, 0 or 1.")
-    exp = _elementwise(singa.Exp, "e to the power of each.")
-    log = _elementwise(singa.Log, "Natural logarithms.")
-    sqrt = _elementwise(singa.Sqrt, "Square roots.")
-    square = _elementwise(singa.Square, "Squares.")
-    sin = _elementwise(singa.Sin, "Sines.")
-    cos = _elementwise(singa.Cos, "Cosines.")
-    tan = _elementwise(singa.Tan, "Tangents.")
-    tanh = _elementwise(singa.Tanh, "Hyperbolic tangents.")
-    sigmoid = _elementwise(singa.Sigmoid, "1 / (1 + e to the -x).")
-    relu = _elementwise(singa.ReLU, "max(x, 0).")
-    erf = _elementwise(singa.Erf, "The error function.")
+    abs = __abs__ = _elementwise(singa.Abs, "Absolute values.", capi.weir_abs)
+    ceil = _elementwise(singa.Ceil, "Rounded up.", capi.weir_ceil)
+    floor = _elementwise(singa.Floor, "Rounded down.", capi.weir_floor)
+    round = _elementwise(singa.RoundE, "Rounded, halves to even ones as in NumPy.",
+                         capi.weir_round_even)
+    sign = _elementwise(singa.Sign, "-1, 0 or 1.", capi.weir_sign)
+    exp = _elementwise(singa.Exp, "e to the power of each.", capi.weir_exp)
+    log = _elementwise(singa.Log, "Natural logarithms.", capi.weir_log)
+    sqrt = _elementwise(singa.Sqrt, "Square roots.", capi.weir_sqrt)
+    square = _elementwise(singa.Square, "Squares.", capi.weir_square)
+    sin = _elementwise(singa.Sin, "Sines.", capi.weir_sin)
+    cos = _elementwise(singa.Cos, "Cosines.", capi.weir_cos)
+    tan = _elementwise(singa.Tan, "Tangents.", capi.weir_tan)
+    tanh = _elementwise(singa.Tanh, "Hyperbolic tangents.", capi.weir_tanh)
+    sigmoid = _elementwise(singa.Sigmoid, "1 / (1 + e to the -x).", capi.weir_sigmoid)
+    relu = _elementwise(singa.ReLU, "max(x, 0).", capi.weir_relu)
+    erf = _elementwise(singa.Erf, "The error function.", capi.weir_erf)
 
     def clip(self, min: Number | None = None, max: Number | None = None,
              out: Tensor | None = None) -> Tensor:

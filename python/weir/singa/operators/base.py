@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, overload
+from typing import Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from weir import core
 from ..asserted import StateError
 from ..raw import arith
@@ -51,6 +51,7 @@ class BinaryFunction(Protocol):
 Unary: TypeAlias = tuple[type[Core], UnaryFunction]
 Binary: TypeAlias = tuple[type[Core], BinaryFunction]
 
+F = TypeVar("F", bound=Callable[..., object])
 TO_END = 2**63 - 1          # as the end of a slice
 
 
@@ -142,7 +143,8 @@ def _in_order(who: str, names: tuple[str, ...], xs: Sequence[Tensor],
     return tuple(given[name] for name in names if name in given)
 
 
-def _function(kind: type[Core], name: str, names: tuple[str, ...]) -> Callable[..., Tensor]:
+def _function(kind: type[Core], name: str, names: tuple[str, ...],
+              core_name: str = "") -> Callable[..., Tensor]:
     def function(*xs: Tensor, **named: Tensor) -> Tensor:
         if named:
             xs = _in_order(name, names, xs, named)
@@ -155,15 +157,29 @@ def _function(kind: type[Core], name: str, names: tuple[str, ...]) -> Callable[.
     function.__doc__ = kind.__doc__
     setattr(function, "__signature__", inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]))
-    return function
+    return quick(core_name, kind, function)
+
+
+def quick(core_name: str, kind: type[Core], function: F) -> F:
+    """The function of an operator, by itself or behind a builtin that makes plain calls at once:
+    with the graph off, without a gradient, on Tensors of real numbers and of one type, for which
+    the operator is a call of this function of the core."""
+    signature, doc = inspect.signature(function), function.__doc__
+    plain = signature.replace(parameters=[
+        p.replace(annotation=p.empty) for p in signature.parameters.values()],
+        return_annotation=signature.empty)
+    return _swig.quick_function(core_name, function.__name__,
+                                f"{function.__name__}{plain}\n--\n\n{doc}", function, kind,
+                                "weir.autograd")
 
 
 def define(name: str, function: str, forward: Callable[..., CTensor], doc: str,
-           base: type[Core] = Core,
-           names: tuple[str, ...] = ("x",)) -> tuple[type[Core], Callable[..., Tensor]]:
-    """(class, function) of an operator without parameters; names: of its inputs."""
+           base: type[Core] = Core, names: tuple[str, ...] = ("x",),
+           call: Callable[..., Handle] | None = None) -> tuple[type[Core], Callable[..., Tensor]]:
+    """(class, function) of an operator without parameters; names: of its inputs; call: what it
+    calls with real numbers of one type, if that is one function of the core."""
     kind = type(name, (base,), {"forward": forward, "__doc__": doc, "__module__": __name__})
-    return kind, _function(kind, function, names)
+    return kind, _function(kind, function, names, "" if call is None else call.__name__)
 
 
 def unary(name: str, function: str, call: UnaryCall, doc: str,
@@ -172,7 +188,7 @@ def unary(name: str, function: str, call: UnaryCall, doc: str,
     def forward(self: Core, x: CTensor) -> CTensor:
         return out(arith.unary(call, x, keeps), x)
 
-    return define(name, function, forward, doc)
+    return define(name, function, forward, doc, call=call)
 
 
 def rounding(name: str, function: str, call: UnaryCall,
@@ -181,7 +197,7 @@ def rounding(name: str, function: str, call: UnaryCall,
     def forward(self: Core, x: CTensor) -> CTensor:
         return out(arith.rounded(call, x), x)
 
-    return define(name, function, forward, doc)
+    return define(name, function, forward, doc, call=call)
 
 
 def binary(name: str, function: str, call: BinaryCall,
@@ -190,7 +206,7 @@ def binary(name: str, function: str, call: BinaryCall,
     def forward(self: Core, a: CTensor, b: CTensor) -> CTensor:
         return out(arith.binary(call, a, b), a)
 
-    return define(name, function, forward, doc, names=("a", "b"))
+    return define(name, function, forward, doc, names=("a", "b"), call=call)
 
 
 def comparison(name: str, function: str, call: BinaryCall,

@@ -17,7 +17,8 @@ from weir.typing import Handle
 from ..raw.tensor import CTensor
 from ..tensor import Tensor
 
-ReLU, relu = define("ReLU", "relu", lambda self, x: out(arith.relu(x), x), "max(x, 0).")
+ReLU, relu = define("ReLU", "relu", lambda self, x: out(arith.relu(x), x), "max(x, 0).",
+                    call=capi.weir_relu)
 Sigmoid, sigmoid = unary("Sigmoid", "sigmoid", capi.weir_sigmoid, "1 / (1 + exp(-x)).")
 Tanh, tanh = unary("Tanh", "tanh", capi.weir_tanh, "Hyperbolic tangent.")
 Exp, exp = unary("Exp", "exp", capi.weir_exp, "e to the power x.")

@@ -5,7 +5,7 @@ from weir import _capi as capi
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..tape import Core
-from .base import floating, out
+from .base import floating, out, quick
 from ..raw.tensor import CTensor
 from ..tensor import Tensor
 
@@ -21,6 +21,8 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
     """The matrix product of the last two axes; axes before them broadcast."""
     return Matmul()(x, w)[0]
 
+
+matmul = quick("weir_matmul", Matmul, matmul)
 
 class AddBias(Core):
     """x (r, c) + b: (c) or (1, c) to each row with axis 0, (r) to each column with axis 1.

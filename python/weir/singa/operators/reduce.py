@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from ..raw import arith
 from ..tape import Core
 from .base import axis_of, bits, floating, out
@@ -33,7 +33,7 @@ class ReduceSum(_Reduce):
 
 def reduce_sum(x: Tensor, axes: Axes | None = None, keepdims: int = 1) -> Tensor:
     """The sum along axes (None: all), which stay with size 1 unless keepdims is 0."""
-    return ReduceSum(axes, keepdims)(x)[0]
+    return _swig.quick_sum(ReduceSum, x, axes, keepdims)
 
 
 class ReduceMean(_Reduce):
@@ -45,7 +45,7 @@ class ReduceMean(_Reduce):
 
 def reduce_mean(x: Tensor, axes: Axes | None = None, keepdims: int = 1) -> Tensor:
     """The mean along axes (None: all), which stay with size 1 unless keepdims is 0."""
-    return ReduceMean(axes, keepdims)(x)[0]
+    return _swig.quick_mean(ReduceMean, x, axes, keepdims)
 
 
 class GlobalAveragePool(Core):
@@ -88,7 +88,7 @@ class SoftMax(Core):
 
 def softmax(x: Tensor, axis: int = 1) -> Tensor:
     """Softmax over `axis` and all axes after it together, as SINGA; -1 is the last axis alone."""
-    return SoftMax(axis)(x)[0]
+    return _swig.quick_softmax(SoftMax, x, axis)
 
 
 class LogSoftMax(Core):

@@ -7,7 +7,7 @@ from typing import cast as typed
 import numpy as np
 from numpy.typing import NDArray
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from weir import core
 from ..asserted import InvalidError, ShapeError
 from ..raw import arith
@@ -65,7 +65,7 @@ class Reshape(Core):
 
 def reshape(x: Tensor, shape: Axes) -> Tensor:
     """x in another shape of as many elements; one size may be -1."""
-    return Reshape(shape)(x)[0]
+    return _swig.quick_reshape(Reshape, x, shape)
 
 
 class Transpose(Core):
@@ -83,7 +83,7 @@ class Transpose(Core):
 
 def transpose(x: Tensor, shape: Sequence[int] | None) -> Tensor:
     """The axes of x in the order that `shape` lists."""
-    return Transpose(shape)(x)[0]
+    return _swig.quick_transpose(Transpose, x, shape)
 
 
 class Squeeze(Core):

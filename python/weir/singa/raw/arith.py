@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 F32, F64 = capi.WEIR_F32, capi.WEIR_F64
-_LIMITS = {kInt: (-2**31, 2**31 - 1), kInt64: (-2**63, 2**63 - 1), kUChar: (0, 255), kBool: (0, 1)}
+_LIMITS: dict[int, tuple[int, int]] = {
+    kInt: (-2**31, 2**31 - 1), kInt64: (-2**63, 2**63 - 1), kUChar: (0, 255), kBool: (0, 1)}
 
 # What a number of a script may be for integers to stay exact on the way to the result.
 _WHOLE = (capi.weir_add, capi.weir_sub, capi.weir_mul, capi.weir_div_floor, capi.weir_remainder,

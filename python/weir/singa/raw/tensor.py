@@ -11,7 +11,7 @@ from typing import Self, SupportsIndex, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from weir import core
 from weir.core import Value
 from weir.errors import ShapeError
@@ -42,13 +42,13 @@ def SizeOf(dtype: int) -> int:
     return capi.weir_dtype_size(core.core_dtype(dtype))
 
 
-class Tensor:
+class Tensor(_swig.RawBase):
     """A raw tensor: SINGA's `singa_wrap.Tensor`, `tensor.CTensor`.
 
     Tensor(), Tensor(shape[, dtype]), Tensor(shape, device[, dtype]), Tensor(raw).
     """
 
-    __slots__ = ("value", "__weakref__")
+    __slots__ = ()
 
     value: Value
 
