@@ -405,6 +405,37 @@ PyObject *graph_save(weir_graph *g, const char *path, bool keep_previous)
 
     return weir_py_none(weir_graph_save(g, path, &how));
 }
+
+/* weir_summary_text of rows (depth, name, kind, (dtype, shape) of the result or None, shared,
+ * parameters, trainable, bytes, states, bytes, flops, multiply-adds). */
+PyObject *summary_text(PyObject *rows, weir_desc x, int depth)
+{
+    const Py_ssize_t        n = PyList_Check(rows) ? PyList_Size(rows) : 0;
+    weir_summary_row *const list = calloc((size_t)n + 1, sizeof *list);
+    bool                    ok = list != NULL;
+
+    if (!ok)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n && ok; i++) {
+        weir_summary_row *const r = &list[i];
+        PyObject               *output;
+        int                     shared;
+        ok = PyArg_ParseTuple(PyList_GetItem(rows, i), "issOpnnnnndd", &r->depth, &r->name,
+                              &r->kind, &output, &shared, &r->params, &r->trainable,
+                              &r->param_bytes, &r->states, &r->state_bytes, &r->flops,
+                              &r->multiply_adds) &&
+             (output == Py_None || weir_py_desc(output, &r->output));
+        r->applied = ok && output != Py_None;
+        r->shared = ok && shared;
+    }
+    char *const     text = ok ? weir_summary_text((size_t)n, list, x,
+                                                  &(weir_summary_options){.depth = depth}) : NULL;
+    PyObject *const result = text ? PyUnicode_FromString(text)
+                             : ok ? weir_py_failed(weir_error_status()) : NULL;
+    weir_text_free(text);
+    free(list);
+    return result;
+}
 %}
 
 %apply (Py_ssize_t n, weir_tensor **list) { (Py_ssize_t ny, weir_tensor **y),

@@ -28,6 +28,8 @@ OBJECTS = {
     ("split", "return"): "list[weir_tensor]",
     ("graph_bindings", "return"): "list[tuple[str, int, weir_tensor]]",
     ("graph_save", "return"): "None",
+    ("summary_text", "rows"): "list[tuple[object, ...]]",
+    ("summary_text", "return"): "str",
     ("vjp", "return"): "list[weir_tensor | None]",
     ("gradients", "return"): "list[weir_tensor | None]",
     ("clip", "return"): "tuple[list[weir_tensor], weir_tensor | None]",

@@ -32,6 +32,7 @@ from .asserted import ArgumentError, ExistsError
 from . import autograd
 from .capture import MAX_GRAPHS, Capture, captured, exported
 from .layers.base import Computes, Layer, LayerMeta, first_tensor
+from .layers.summary import Summary, summary_of
 from .tensor import Tensor
 from .updates.ema import EMA
 
@@ -357,6 +358,15 @@ class Model(Layer, metaclass=ModelMeta):
         """The tensors of opt.EMA objects that are attributes: {"ema.fc1.W": Tensor}."""
         return {f"{name}.{path}": t for name, value in vars(self).items()
                 if isinstance(value, EMA) for path, t in value.state_dict().items()}
+
+    def summary(self, inputs: Sequence[object], levels: int = 0) -> Summary:
+        """What each layer of forward(*inputs) gives, holds and costs in evaluation: result,
+        parameters, bytes, flops and multiply-adds. print shows a table; `rows` and `total` have the
+        numbers. levels: of layers that the table shows, 0 for all; deeper ones count for the layer
+        that they are in. Nothing is computed, but parameters are made, as compile does."""
+        def forward(*xs: object) -> object:
+            return self._evaluated(lambda net, *xs: net.forward(*xs), *xs)
+        return summary_of(self, inputs, forward, levels)
 
     def export(self, path: Path, inputs: Sequence[object], train: bool = False,
                keep_previous: bool = False) -> None:
