@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import weir
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples", "python")
 LM = ["--width", "32", "--layers", "2", "--length", "16", "--sample", "20", "--steps", "4"]
@@ -94,6 +96,18 @@ def test_impossible_budget_is_one_sentence():
 def test_accuracy(script, options, wanted):
     text = run(script, "--graph", "on", *options)
     assert float(re.search(r"accuracy (\S+) %", text).group(1)) >= wanted
+
+
+def test_what_python_exports_runs_in_c(tmp_path):
+    program = os.path.join(os.path.dirname(weir.__file__), "..", "..", "deploy")
+    if not os.path.exists(program):
+        pytest.skip("the build has no examples")
+    path = str(tmp_path / "digits.safetensors")
+    wanted = run("deploy.py", path, "--steps", "20")
+    found = subprocess.run([program, path, "2MB"], capture_output=True, text=True, check=True,
+                           cwd=os.path.join(EXAMPLES, "..", ".."),
+                           env=os.environ | {"WEIR_GUARD": "0"})
+    assert re.fullmatch(r"correct: [1-9]\d+ of 360\n", wanted) and found.stdout == wanted
 
 
 def test_pictures(tmp_path):
