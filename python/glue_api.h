@@ -34,14 +34,6 @@ static bool weir_py_tensors(PyObject *o, swig_type_info *type, Py_ssize_t *n, we
     return true;
 }
 
-/* A new Python reference to t; None for NULL. */
-static PyObject *weir_py_wrap(weir_tensor *t)
-{
-    if (!t)
-        Py_RETURN_NONE;
-    return SWIG_NewPointerObj(weir_retain(t), SWIGTYPE_p_weir_tensor, SWIG_POINTER_OWN);
-}
-
 /* Returns a list that holds references to n tensors; then clears the scope that they are in. */
 static PyObject *weir_py_list(weir_device *d, Py_ssize_t n, weir_tensor *const *t)
 {

@@ -1,10 +1,10 @@
-/* glue_eager.h - operators called with the graph off and without a gradient: Tensors in, one out.
+/* glue_eager.h - operators called with the graph off: Tensors in, one out.
  *
  * Such a call is short, so the general way through Python (weir/singa/tape.py) would take several
  * times as long as the core. Here a function finds the core's tensors in its arguments, calls the
- * core and makes the Tensor. Whatever is not plain - a graph that is recorded, a gradient that is
- * wanted, mixed types, a view, a name for an argument - goes the general way, which says the same
- * of every case.
+ * core and makes the Tensor. Whatever is not plain - a graph that is recorded, mixed types, a name
+ * for an argument - goes the general way, which says the same of every case. Calls that gradients
+ * want are those of glue_tape.h.
  *
  * For that the Python classes Tensor, CTensor and Value derive from the three types here, whose
  * attributes C reads without a look-up. A new Tensor holds the core's tensor alone; its CTensor and
@@ -16,6 +16,14 @@
 #include <structmember.h>
 
 /* ---- the types ---- */
+
+/* A new Python reference to t; None for NULL. */
+static PyObject *weir_py_wrap(weir_tensor *t)
+{
+    if (!t)
+        Py_RETURN_NONE;
+    return SWIG_NewPointerObj(weir_retain(t), SWIGTYPE_p_weir_tensor, SWIG_POINTER_OWN);
+}
 
 /* What weir.core.Value is made of: the attributes that its __init__ sets. */
 typedef struct weir_py_value {

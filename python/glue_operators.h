@@ -5,7 +5,7 @@
 #ifndef WEIR_PYTHON_GLUE_OPERATORS_H
 #define WEIR_PYTHON_GLUE_OPERATORS_H
 
-#include "glue_eager.h"
+#include "glue_tape.h"
 
 /* Functions of one tensor and of two that broadcast. */
 #define WEIR_PY_UNARY(do_)                                                                         \
@@ -24,7 +24,7 @@ typedef struct weir_py_operator {
     weir_tensor *(*one)(weir_tensor *);         /* one of these two */
     weir_tensor *(*two)(weir_tensor *, weir_tensor *);
     PyObject    *function, *kind, *text;        /* of autograd: the general way, its class, help */
-    PyObject    *method;                        /* of Tensor: the general way */
+    PyObject    *method, *method_kind;          /* of Tensor: the general way, its class */
     PyMethodDef  function_def, method_def;
 } weir_py_operator;
 
@@ -125,9 +125,10 @@ static PyObject *weir_py_function(weir_py_operator *op, PyObject *const *args, P
     const bool first = a[0].x->requires_grad != Py_False;
     PyObject  *const requires_grad =
         first || op->one ? a[0].x->requires_grad : a[1].x->requires_grad;
-    if (weir_py_taping && requires_grad != Py_False)
-        return weir_py_general(op->function, args, n, names);
-    return weir_py_made(weir_py_compute(op, a), a[0].device, requires_grad, op->kind, true);
+    const bool taped = weir_py_taping && requires_grad != Py_False;
+    if (!weir_py_begin(a, (int)n, taped))
+        return NULL;
+    return weir_py_end(weir_py_compute(op, a), a, (int)n, taped, requires_grad, op->kind, true);
 }
 
 /* ---- methods and operators of Tensor ---- */
@@ -139,10 +140,14 @@ static PyObject *weir_py_method(weir_py_operator *op, PyObject *self, PyObject *
     weir_tensor    *y;
     if (op->two && weir_py_with_number(op, args, a, &y))
         return weir_py_made(y, a->device, Py_True, NULL, false);
-    if (!weir_py_operands(op, args, a) || weir_py_is_taped(a[0].x) ||
-        (op->two && weir_py_is_taped(a[1].x)))
-        return weir_py_general(op->method, args, op->one ? 1 : 2, NULL);
-    return weir_py_made(weir_py_compute(op, a), a[0].device, Py_True, NULL, false);
+    const int n = op->one ? 1 : 2;
+    if (!weir_py_operands(op, args, a))
+        return weir_py_general(op->method, args, n, NULL);
+    const bool taped = weir_py_is_taped(a[0].x) || (n == 2 && weir_py_is_taped(a[1].x));
+    if (!weir_py_begin(a, n, taped))
+        return NULL;
+    return weir_py_end(weir_py_compute(op, a), a, n, taped, Py_True,
+                       taped ? op->method_kind : NULL, false);
 }
 
 #define WEIR_PY_CALLS(f)                                                                           \
@@ -214,13 +219,13 @@ static PyObject *weir_py_quick_function(PyObject *self, PyObject *args)
     return PyCFunction_NewEx(&op->function_def, NULL, module);
 }
 
-/* quick_method(core's name, name, text, method): the same of a method of Tensor. */
+/* quick_method(core's name, name, text, method, class): the same of a method of Tensor. */
 static PyObject *weir_py_quick_method(PyObject *self, PyObject *args)
 {
     const char *core, *name;
-    PyObject   *text, *method;
+    PyObject   *text, *method, *kind;
     (void)self;
-    if (!PyArg_ParseTuple(args, "ssOO", &core, &name, &text, &method))
+    if (!PyArg_ParseTuple(args, "ssOOO", &core, &name, &text, &method, &kind))
         return NULL;
     const int i = weir_py_find(core);
     if (i < 0 || weir_py_operators[i].method) {
@@ -233,6 +238,7 @@ static PyObject *weir_py_quick_method(PyObject *self, PyObject *args)
     if (!weir_py_show(&op->method_def, name, text))
         return NULL;
     weir_py_set(&op->method, method);
+    weir_py_set(&op->method_kind, kind);
     return PyDescr_NewMethod(weir_py_tensor_base, &op->method_def);
 }
 
@@ -257,12 +263,17 @@ static bool weir_py_integers(PyObject *o, int *n, int64_t *value)
     return true;
 }
 
-/* True if x is an operand for a call at once, of real numbers, that no gradient flows through. */
+/* True if x is an operand for a call at once, of real numbers. */
 static bool weir_py_plain(PyObject *x, weir_py_operand *a)
 {
     weir_py_enter();
-    return weir_py_look(x, a) && weir_py_is_real(a->dtype) && weir_py_at_once(a) &&
-           !(weir_py_taping && a->x->requires_grad != Py_False);
+    return weir_py_look(x, a) && weir_py_is_real(a->dtype) && weir_py_at_once(a);
+}
+
+/* Are calls on this operand of a function of autograd remembered? */
+static bool weir_py_wants(const weir_py_operand *a)
+{
+    return weir_py_taping && a->x->requires_grad != Py_False;
 }
 
 /* The general way: class(arguments)(x)[0]. */
@@ -286,7 +297,8 @@ static PyObject *weir_py_made_with(weir_tensor *y, const weir_py_operand *a, PyO
 {
     PyObject *const made_by = n > 3 ? PyTuple_Pack(3, args[0], args[2], args[3])
                                     : PyTuple_Pack(2, args[0], args[2]);
-    PyObject *const made = weir_py_made(y, a->device, a->x->requires_grad, made_by, true);
+    PyObject *const made =
+        weir_py_end(y, a, 1, weir_py_wants(a), a->x->requires_grad, made_by, true);
     Py_XDECREF(made_by);
     return made;
 }
@@ -304,6 +316,8 @@ static PyObject *weir_py_quick_reshape(PyObject *self, PyObject *const *args, Py
     for (int i = 0; i < ndim && i < d.ndim; i++)
         if (dim[i] == 0)
             dim[i] = d.dim[i];
+    if (!weir_py_begin(&a, 1, weir_py_wants(&a)))
+        return NULL;
     return weir_py_made_with(weir_reshape(a.t, ndim, dim), &a, args, n);
 }
 
@@ -328,6 +342,8 @@ static PyObject *weir_py_quick_transpose(PyObject *self, PyObject *const *args, 
     }
     if (!reversed && (count != ndim || seen != (1u << ndim) - 1))
         return weir_py_operate(args, n);
+    if (!weir_py_begin(&a, 1, weir_py_wants(&a)))
+        return NULL;
     return weir_py_made_with(weir_transpose(a.t, reversed ? NULL : axes), &a, args, n);
 }
 
@@ -344,6 +360,8 @@ static PyObject *weir_py_quick_softmax(PyObject *self, PyObject *const *args, Py
     const int ndim = weir_tensor_desc(a.t).ndim;
     if (ndim == 0 || (axis != -1 && axis != ndim - 1 && (ndim != 1 || axis != 1)))
         return weir_py_operate(args, n);
+    if (!weir_py_begin(&a, 1, weir_py_wants(&a)))
+        return NULL;
     return weir_py_made_with(weir_softmax(a.t, -1), &a, args, n);
 }
 
@@ -367,6 +385,8 @@ static PyObject *weir_py_reduce(weir_tensor *(*reduce)(weir_tensor *, uint32_t, 
     }
     const int keep = PyObject_IsTrue(args[3]);
     if (keep < 0)
+        return NULL;
+    if (!weir_py_begin(&a, 1, weir_py_wants(&a)))
         return NULL;
     return weir_py_made_with(reduce(a.t, dims, keep != 0), &a, args, n);
 }
@@ -450,6 +470,11 @@ static PyTypeObject *weir_py_base(PyObject *module, const char *name, size_t siz
 /* Adds types and functions to the module; on failure an exception is set. */
 static void weir_py_add_eager(PyObject *module)
 {
+    weir_py_call_type = weir_py_base(module, "weir._swig.Call", sizeof(weir_py_taped_call),
+                                     weir_py_call_slots);
+    if (!weir_py_call_type)
+        return;
+    weir_py_call_alloc = (allocfunc)PyType_GetSlot(weir_py_call_type, Py_tp_alloc);
     weir_py_tensor_base = weir_py_base(module, "weir._swig.TensorBase", sizeof(weir_py_tensor),
                                        weir_py_tensor_slots);
     if (weir_py_tensor_base &&

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast
 
 import numpy as np
 
-from weir import _capi as capi
+from weir import _capi as capi, _swig
 from weir import core
 from weir.errors import InvalidError
 from . import script_operator
@@ -51,11 +51,11 @@ class Operator:
             name = f"{kind.__name__}#{kind.op_count}"
             kind.op_count += 1
         self.name = name
-        self.src: list[Source] = []
+        self._src: list[Source] | None = []     # None: those of the Call
         self.y_id2idx: dict[int, int] = {}
         self.requires_grad = True
-        # Of the last call in training: (device, its inputs, its results).
-        self._call: tuple[core.Device, list[Handle], list[Handle]] | None = None
+        # Of the last call in training: (device, its inputs, its results), or what has them.
+        self._call: tuple[core.Device, list[Handle], list[Handle]] | _swig.Call | None = None
         self.takes_number = False   # backward of a loss gets dy as SINGA gives it: a Python number
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -63,6 +63,18 @@ class Operator:
         cls.op_count = 0
         if "backward" in vars(cls) and cls._run is Operator._run:
             setattr(cls, "backward", _through_core(cls.backward))
+
+    @property
+    def src(self) -> list[Source]:
+        """Of each input of the last call in training: creator, id, the Tensor if it stores its
+        gradient, whether it does."""
+        if self._src is None:
+            self._src = _sources(cast("_swig.Call", self._call))
+        return self._src
+
+    @src.setter
+    def src(self, src: list[Source]) -> None:
+        self._src = src
 
     def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
         return self._do_forward(*xs)
@@ -97,7 +109,8 @@ class Operator:
 
     def _product(self, dys: Sequence[Gradient]) -> tuple[CTensor | None, ...]:
         """The core's vector-Jacobian product of the last call: a list of handles or None."""
-        device, inputs, outputs = cast("tuple[core.Device, list[Handle], list[Handle]]", self._call)
+        call = self._call.handles() if isinstance(self._call, _swig.Call) else self._call
+        device, inputs, outputs = cast("tuple[core.Device, list[Handle], list[Handle]]", call)
         handles = [None if dy is None else _given(dy, y) for dy, y in zip(dys, outputs)]
         handles += [None] * (len(outputs) - len(handles))
         with device.retaining():
@@ -138,11 +151,12 @@ Operation = Operator
 
 
 class Dummy(Operator):
-    """The creator of a tensor that no operator made; its attributes are the tensor's."""
+    """The creator of a tensor that no operator made; its attributes are the tensor's. None: of one
+    that no longer exists."""
 
-    def __init__(self, tensor: Tensor, name: str | None = None) -> None:
-        self._tensor = weakref.ref(tensor)
-        super().__init__(tensor.name if name is None else name)
+    def __init__(self, tensor: Tensor | None, name: str | None = None) -> None:
+        self._tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
+        super().__init__(tensor.name if tensor is not None and name is None else name)
         self.requires_grad = False
 
     def output_name(self, idx: int) -> str:
@@ -163,6 +177,32 @@ def made_at_once(made_by: type[Operator] | tuple[object, ...], y: Tensor) -> Ope
     operator.requires_grad = y.requires_grad
     operator.y_id2idx = {id(y): 0}
     return operator
+
+
+def operator_of(call: _swig.Call) -> Operator:
+    """The operator of a call that was made without one: the same as long as it lives."""
+    made = cast("Operator | None", call.operator and call.operator())
+    if made is None:
+        kind, *args = call.made_by if isinstance(call.made_by, tuple) else (call.made_by,)
+        made = cast("Callable[..., Operator]", kind)(*args)
+        made._call, made._src = call, None
+        made.y_id2idx = {call.result: 0}
+        call.operator = weakref.ref(made)
+    return made
+
+
+def _sources(call: _swig.Call) -> list[Source]:
+    """What Operator.src says of a call. A Dummy stands for a Tensor that nothing made."""
+    found: list[Source] = []
+    for creator, holder, number, stores in call.sources():
+        x = cast("Tensor", holder() if isinstance(holder, weakref.ref) else holder)
+        if isinstance(creator, _swig.Call):
+            creator = operator_of(creator)
+        elif creator is None and isinstance(x, Taped) and x._creator is None:
+            creator = x.creator
+        made_by = Dummy(None) if creator is None else cast(Operator, creator)
+        found.append((made_by, number, x if stores else None, stores))
+    return found
 
 
 def _through_core(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:

@@ -73,7 +73,7 @@ class Taped(_swig.TensorBase):
     requires_grad: bool
     _stores_grad: bool
     _name: str | None
-    _creator: Operator | None
+    _creator: Operator | _swig.Call | None      # a Call becomes an Operator when asked for
     _leaf: weakref.ref[Dummy] | None
     # What made it at once: a class of operators, or a tuple of it and its arguments.
     _made_by: type[Operator] | tuple[object, ...] | None

@@ -24,7 +24,7 @@ from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .exchange import Exchange
 from .raw.tensor import CTensor, plain_array as plain_array
-from .tape import Dummy, Operator, made_at_once
+from .tape import Dummy, Operator, made_at_once, operator_of
 from .tensor_methods import (Mask, Methods, Operand, call, in_place, is_mask, operand, operator,
                              reflected, selected, set_masked, set_part)
 from weir.typing import Array, ArrayLike, DTypeLike, Number, Shape, ShapeLike
@@ -84,10 +84,13 @@ class Tensor(Methods, Exchange):
     @property
     def creator(self) -> Operator:
         """The operator that made it; a Dummy if none did."""
-        if self._creator is None and self._made_by is not None:
-            self._creator = made_at_once(self._made_by, self)
-        if self._creator is not None:
-            return self._creator
+        creator = self._creator
+        if isinstance(creator, _swig.Call):
+            creator = self._creator = operator_of(creator)
+        elif creator is None and self._made_by is not None:
+            creator = self._creator = made_at_once(self._made_by, self)
+        if creator is not None:
+            return creator
         leaf = None if self._leaf is None else self._leaf()
         if leaf is None:
             leaf = Dummy(self)
@@ -103,7 +106,8 @@ class Tensor(Methods, Exchange):
     def name(self) -> str:
         """The name in texts about graphs and in errors; setting it tells the core."""
         if self._name is None:
-            self._name = self._next_name() if self._made_by is None else self.creator.output_name(0)
+            made = self._made_by is not None or self._creator is not None
+            self._name = self.creator.output_name(0) if made else self._next_name()
         return self._name
 
     @name.setter

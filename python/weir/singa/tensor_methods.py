@@ -94,14 +94,15 @@ def operator(function: Callable[..., CTensor],
         if _is_number(other):
             return call(lambda x: function(x, other), self)
         return call(function, self, other)
-    return method if core_call is None else quick(core_call, "operator", "", method)
+    return method if core_call is None else quick(core_call, "operator", "", method, function)
 
 
-def quick(core_call: Callable[..., Handle], name: str, doc: str, method: F) -> F:
+def quick(core_call: Callable[..., Handle], name: str, doc: str, method: F,
+          function: Callable[..., CTensor]) -> F:
     """The method of Tensor behind a builtin that makes plain calls at once: with the graph off,
-    without a gradient, on Tensors of real numbers and of one type, for which the method is this
-    call of the core."""
-    return _swig.quick_method(core_call.__name__, name, doc, method)
+    on Tensors of real numbers and of one type, for which the method is this call of the core and of
+    this function of raw tensors."""
+    return _swig.quick_method(core_call.__name__, name, doc, method, (Function, function))
 
 
 def reflected(function: Callable[..., CTensor]) -> Method:
@@ -211,7 +212,8 @@ def _elementwise(function: Callable[..., CTensor], doc: str,
         return call(function, self)
     method.__name__ = function.__name__.lower()
     method.__doc__ = doc
-    return quick(core_call, method.__name__, f"{method.__name__}($self, /)\n--\n\n{doc}", method)
+    return quick(core_call, method.__name__, f"{method.__name__}($self, /)\n--\n\n{doc}", method,
+                 function)
 
 
 class Methods(Taped):

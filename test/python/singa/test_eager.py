@@ -167,6 +167,102 @@ def test_in_training():
         z.creator.backward(z.data)
 
 
+def gradient(function, x, *others):
+    """(the result, the gradient of x) of a sum of squares of the result."""
+    y = function(x, *others)
+    grads = A.gradients(A.reduce_sum(A.mul(y, y), None, 0))
+    return y, grads[id(x)]
+
+
+@pytest.mark.usefixtures("training")
+@pytest.mark.parametrize("kind, function, args",
+                         [(kind, f, ()) for kind, f in ONE if kind not in (A.Acosh, A.Atanh)] +
+                         [(kind, f, ("y",)) for kind, f in TWO] + WITH,
+                         ids=lambda f: getattr(f, "__name__", None))
+def test_gradients_of_the_general_way(kind, function, args):
+    w, others = f32(Y / 4, stores_grad=True), [f32(Y)] if args == ("y",) else []
+    of_kind = kind() if others or not args else kind(*args)
+    before = kind.op_count
+    y, g = gradient(lambda *xs: function(*xs, *(() if others else args)), w, *others)
+    z, h = gradient(lambda *xs: of_kind(*xs)[0], w, *others)
+    check_same(y, z)
+    check_same(g, h)
+    assert type(y.creator) is kind and y.creator.src[0][1:] == (id(w), w, True)
+    assert kind.op_count > before and y.name == y.creator.output_name(0)
+
+
+@pytest.mark.usefixtures("training")
+def test_operators_are_made_when_asked_for():
+    w, x = f32(X, stores_grad=True), f32(Y)
+    before = A.Mul.op_count, A.Exp.op_count
+    y = A.exp(A.mul(w, x))
+    z = y + x
+    assert (A.Mul.op_count, A.Exp.op_count) == before
+    exp = y.creator
+    assert y.creator is exp and z.creator.src[0][0] is exp
+    assert A.Mul.op_count == before[0]
+    (mul, _, none, stores), = exp.src
+    assert A.Mul.op_count == before[0] + 1
+    assert type(mul) is A.Mul and none is None and not stores
+    assert [source[3] for source in mul.src] == [True, False]
+    assert type(mul.src[1][0]) is A.Dummy and mul.src[1][0] is x.creator
+    assert A.infer_dependency(exp)[1][id(x)] == 1
+    dx, dy = mul.backward(weir.ones((4, 4)).data)
+    np.testing.assert_array_equal(dx.to_numpy(), Y)
+    np.testing.assert_array_equal(dy.to_numpy(), X)
+
+
+@pytest.mark.usefixtures("training")
+def test_sources_that_are_gone():
+    w = f32(X, stores_grad=True)
+    y = A.mul(w, f32(Y))
+    loss = A.reduce_sum(A.mul(y, y), None, 0)
+    del y
+    gc.collect()
+    np.testing.assert_allclose(tensor.to_numpy(A.gradients(loss)[id(w)]), 2 * X * Y * Y, 1e-5)
+    product = loss.creator.src[0][0].src[0][0]
+    assert type(product.src[1][0]) is A.Dummy and product.src[1][2] is None
+    with pytest.raises(AttributeError, match="no longer exists"):
+        product.src[1][0].shape
+    assert len(A.infer_dependency(loss.creator)[0]) == 5
+
+
+@pytest.mark.usefixtures("training")
+def test_the_same_input_twice_and_one_without_a_gradient():
+    w, plain = f32(X, stores_grad=True), f32(Y, requires_grad=False)
+    y = A.mul(w, w)
+    first, second = y.creator.backward(weir.ones((4, 4)).data)
+    np.testing.assert_array_equal(first.to_numpy(), X)
+    np.testing.assert_array_equal(second.to_numpy(), X)
+    y = A.mul(w, plain)
+    np.testing.assert_array_equal(
+        y.creator.backward(weir.ones((4, 4)).data)[0].to_numpy(), Y)
+    assert y.requires_grad and (w + plain).requires_grad
+
+
+@pytest.mark.usefixtures("training")
+def test_a_long_chain_is_freed():
+    y = f32(X, stores_grad=True)
+    for _ in range(100_000):
+        y = A.negative(y)
+    live = core.cpu().memory().live
+    del y
+    gc.collect()
+    assert core.cpu().memory().live < live
+    assert not weir._capi.weir_tensor_needs_grad(tensor.from_numpy(X).data.handle)
+
+
+@pytest.mark.usefixtures("training")
+def test_a_failing_call_leaves_the_tape_off():
+    w = f32(X, stores_grad=True)
+    for call in (lambda: A.add(w, f32(X[:3])), lambda: w @ f32(X[:3]),
+                 lambda: A.reshape(w, (3, 5))):
+        with pytest.raises(ValueError):
+            call()
+        raw = singa_wrap.ReLU(w.data)       # a raw function: not remembered
+        assert not weir._capi.weir_tensor_needs_grad(raw.handle)
+
+
 def test_one_object_for_a_call():
     x = f32(X)
     x + x

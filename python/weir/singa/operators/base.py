@@ -161,9 +161,9 @@ def _function(kind: type[Core], name: str, names: tuple[str, ...],
 
 
 def quick(core_name: str, kind: type[Core], function: F) -> F:
-    """The function of an operator, by itself or behind a builtin that makes plain calls at once:
-    with the graph off, without a gradient, on Tensors of real numbers and of one type, for which
-    the operator is a call of this function of the core."""
+    """The function of an operator, by itself or behind a builtin that makes plain calls: with
+    the graph off, on Tensors of real numbers and of one type, for which the operator is a call of
+    this function of the core."""
     signature, doc = inspect.signature(function), function.__doc__
     plain = signature.replace(parameters=[
         p.replace(annotation=p.empty) for p in signature.parameters.values()],
