@@ -138,7 +138,7 @@ def singa(args):
     yield ""
 
 
-def main():
+def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", default=["resnet50", "vgg16"])
     parser.add_argument("--device", default="sim:p100", help="default: %(default)s")
@@ -154,7 +154,11 @@ def main():
     parser.add_argument("--singa", action="store_true", help="SINGA's table as well")
     parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
     parser.add_argument("--out", type=Path, help="append the tables to this file")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    args = options()
     args.rows = []
     tables = [capacity_of(args, model) for model in args.models]
     for table in tables + ([singa(args)] if args.singa else []):

@@ -83,7 +83,7 @@ def table(args, rows):
     yield ""
 
 
-def main():
+def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda", help="default: %(default)s")
     parser.add_argument("--model", default="resnet50")
@@ -97,7 +97,11 @@ def main():
     parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
     parser.add_argument("--out", type=Path, help="append the table to this file")
     parser.add_argument("--csv", type=Path, help="write the rows to this file")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    args = options()
     try:
         rows = [row for batch in args.batches for row in rows_of(args, batch)]
     except Absent as error:

@@ -115,19 +115,21 @@ def on_card(args, model):
     common += ["--batch", str(args.batch)] if args.batch else []
     common += ["--image", str(args.image)] if args.image and model in IMAGE else []
     tf32 = ["--tf32"] if args.tf32 else []
-    weir = [args.weir, "bench", "worker", *common]
+    half = ["--precision", args.precision] if args.precision != "f32" else []
+    weir = [args.weir, "bench", "worker", *common, *half]
     cases = [("Weir, graph on", [*weir, "--case", "on"]),
              ("Weir, graph off", [*weir, "--case", "off"])]
     cases += [(f"Weir, budget {b}", [*weir, "--case", "on", "--budget", b, "--measure", "yes"])
               for b in args.budgets]
     if args.python:
-        torch = [args.python, str(PEER), *common, *tf32]
+        torch = [args.python, str(PEER), *common, *tf32, *half]
         cases += [(f"PyTorch, {name}", [*torch, "--variant", variant])
                   for name, variant in (("eager", "default"),
                                         ("eager, channels_last, fused SGD", "tuned"),
-                                        ("torch.compile, channels_last, fused SGD", "compile"))
+                                        ("torch.compile, channels_last, fused SGD", "compile"),
+                                        ("torch.compile, CUDA graphs", "reduce-overhead"))
                   if variant not in args.without]
-    if args.jax and model in JAX_MODELS:
+    if args.jax and model in JAX_MODELS and not half:
         cases.append(("JAX, jit", [args.jax, str(JAX_PEER), *common, *tf32]))
     return list(opened((name, command, None, args.threads) for name, command in cases))
 
@@ -214,6 +216,12 @@ def card(args):
                 args.device)
 
 
+def precision_of(args):
+    if args.precision != "f32":
+        return f"products in {args.precision}, parameters in f32"
+    return f"f32 {'by TF32 units' if args.tf32 else 'throughout'}"
+
+
 def report(args, model, cases, steps):
     image = f", {args.image or IMAGE[model]} px" if model in IMAGE else ""
     versions = f"Weir {cases[0].version}"
@@ -221,7 +229,7 @@ def report(args, model, cases, steps):
              if not case.name.startswith("Weir")}
     versions += "".join(f", {name} {version}" for name, version in peers.items())
     where = (f"{machine()}; {args.threads} threads" if args.device == "cpu" else
-             f"{card(args)}; f32 {'by TF32 units' if args.tf32 else 'throughout'}")
+             f"{card(args)}; {precision_of(args)}")
     return (f"### {model}, batch {cases[0].batch}{image}\n\n"
             f"{where}; {versions}; "
             f"{args.rounds} rounds of {steps} steps; {datetime.date.today()}. "
@@ -238,6 +246,9 @@ def options():
     parser.add_argument("--jax", help="interpreter that has jax, for --device cuda")
     parser.add_argument("--tf32", action="store_true",
                         help="on a card: products of f32 by TF32 units, in all cases")
+    parser.add_argument("--precision", choices=("f32", "bf16", "f16"), default="f32",
+                        help="on a card: the type of products, convolutions and attention in Weir "
+                        "and PyTorch (autocast); default: f32")
     parser.add_argument("--csv", type=Path, help="add the rows to this file")
     parser.add_argument("--tcmalloc", type=Path, default=find_tcmalloc(),
                         help="library to preload (found: %(default)s)")

@@ -8,8 +8,8 @@ Speaks the protocol of `weir bench worker` (src/tool/worker.c) on stdin and stdo
     quit     leaves
 
 A step is forward, cross entropy, backward and SGD with momentum 0.9 on one fixed synthetic batch,
-in f32 (products too, unless --tf32): the steps of src/tool/bench_case.c on the networks of
-networks.py. On a card a step's time ends when the card is done. Needs torch.
+in f32 (products too, unless --tf32 or --precision): the steps of src/tool/bench_case.c on the
+networks of networks.py. On a card a step's time ends when the card is done. Needs torch.
 """
 import argparse
 import os
@@ -23,6 +23,8 @@ from networks import MODELS, build                   # noqa: E402
 from serve import serve                              # noqa: E402
 
 WARM_UP = 2
+TUNED = ("tuned", "compile", "reduce-overhead")
+PRECISIONS = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
 class Trial:
@@ -34,15 +36,18 @@ class Trial:
         self.net, self.x, self.y = build(args.model, args.batch, args.image)
         if self.cuda:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
-            torch.backends.cudnn.benchmark = args.variant in ("tuned", "compile")
+            torch.backends.cudnn.benchmark = args.variant in TUNED
             self.net, self.x, self.y = (a.to(args.device) for a in (self.net, self.x, self.y))
-        if args.variant in ("tuned", "compile"):
+        if args.variant in TUNED:
             self.net = self.net.to(memory_format=torch.channels_last)
             if self.x.dim() == 4:
                 self.x = self.x.to(memory_format=torch.channels_last)
-        fused = {"fused": True} if args.variant in ("tuned", "compile") else {}
+        fused = {"fused": True} if args.variant in TUNED else {}
         self.optim = torch.optim.SGD(self.net.parameters(), lr=0.01, momentum=0.9, **fused)
         self.forward = self.forward_of(args.variant)
+        kind = "cuda" if self.cuda else "cpu"
+        self.autocast = torch.autocast(kind, dtype=PRECISIONS[args.precision],
+                                       enabled=args.precision != "f32")
         for _ in range(WARM_UP):
             self.step()
 
@@ -54,6 +59,8 @@ class Trial:
             return lambda x: checkpoint_sequential(self.net, segments, x, use_reentrant=False)
         if variant == "compile":
             return torch.compile(self.net)
+        if variant == "reduce-overhead":
+            return torch.compile(self.net, mode="reduce-overhead")
         if variant.startswith("budget"):
             torch._functorch.config.activation_memory_budget = float(variant[len("budget"):])
             return torch.compile(self.net)
@@ -61,7 +68,8 @@ class Trial:
 
     def step(self):
         self.optim.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(self.forward(self.x), self.y)
+        with self.autocast:
+            loss = F.cross_entropy(self.forward(self.x), self.y)
         loss.backward()
         self.optim.step()
         self.wait()
@@ -107,13 +115,15 @@ def main():
                         help="size of the images, where it may vary; default: the model's own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--variant", default="default",
-                        choices=("default", "tuned", "compile", "checkpoint", "budget0.5",
-                                 "budget0.35"),
+                        choices=("default", "tuned", "compile", "reduce-overhead", "checkpoint",
+                                 "budget0.5", "budget0.35"),
                         help="tuned: channels_last and fused SGD; compile: and torch.compile; "
-                        "checkpoint: in sqrt(n) segments; budget: torch.compile, "
-                        "activation_memory_budget")
+                        "reduce-overhead: and its CUDA graphs; checkpoint: in sqrt(n) segments; "
+                        "budget: torch.compile, activation_memory_budget")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:1; default: cpu")
     parser.add_argument("--tf32", action="store_true", help="products of f32 by TF32 units")
+    parser.add_argument("--precision", choices=PRECISIONS, default="f32",
+                        help="bf16, f16: forward and loss under autocast")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     trial = Trial(args)

@@ -43,5 +43,16 @@ for what in ${WEIR_EMULATED:-test_op/peer test_op/graph test_graph/levels test_m
         failed=$((failed + ${counts#* }))
     done
 done
+# The steps for a machine with a card, in small; what all of them command exists.
+sh "$root/test/gpu.sh" --dry-run --build "$build" >"$work/said" 2>&1
+check "$?" "gpu.sh --dry-run: $(grep FAILED "$work/said")"
+for step in contact values models uncaptured small; do
+    WEIR_GPU_QUICK=1 sh "$root/test/gpu.sh" --build "$build" --out "$work/gpu" "$step" \
+        >"$work/said" 2>&1
+    check "$?" "gpu.sh $step: $(tail -n 20 "$work/said")"
+    grep -q 'left out, captures' "$work/said" ||
+        grep -q '^| [a-z]* | [1-9][0-9]* | 0 | [0-9]* |$' "$work/gpu/$step.md"
+    check "$?" "gpu.sh $step leaves a table: $(cat "$work/gpu/$step.md")"
+done
 printf 'emulated: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -36,8 +36,9 @@ static struct {
 static weir_status overrun(const weir_kargs *k)
 {
     const weir_status status = injected.real->run(k);
-    memset((char *)k->dst[0] + injected.bytes, 0x5a, injected.beyond);
-    return status;
+    if (status != WEIR_OK)
+        return status;
+    return k->dev->ops->fill(k->dev, (char *)k->dst[0] + injected.bytes, 0x5a, injected.beyond);
 }
 
 /* The instruction whose first output ends at the top of the arena. */
