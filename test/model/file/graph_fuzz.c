@@ -157,8 +157,9 @@ static size_t damage(char *at, size_t n, size_t capacity)
     return n;
 }
 
-/* Runs a graph that is small: its kernels must stay within their operands. */
-static void run_small(weir_graph *g)
+/* Runs a graph that is small: its kernels must stay within their operands, whatever is in them.
+ * all: parameters and states are written too; else they have the values of the file, if any. */
+static void run_small(weir_graph *g, bool all)
 {
     const weir_binding *list;
     weir_graph_stats    s;
@@ -169,7 +170,7 @@ static void run_small(weir_graph *g)
     if (s.planned_peak_bytes > 1 << 20)
         return;
     for (size_t k = 0; k < count; k++)
-        if (list[k].role != WEIR_ROLE_OUTPUT)
+        if (list[k].role == WEIR_ROLE_INPUT || (all && list[k].role != WEIR_ROLE_OUTPUT))
             CHECK_OK(weir_write_fill(list[k].tensor, 1));
     (void)weir_graph_run(g);
 }
@@ -185,7 +186,7 @@ static void try_damaged(weir_device *d, const char *text)
         weir_graph *const g = weir_graph_parse(d, bad, damage(bad, n, sizeof bad), NULL);
         if (g) {
             read++;
-            run_small(g);
+            run_small(g, true);
             weir_graph_free(g);
         } else {
             refused += CHECK(strlen(weir_error()) > 20);
@@ -197,4 +198,143 @@ static void try_damaged(weir_device *d, const char *text)
 CASE(damaged_texts_never_crash)
 {
     with_text(try_damaged);
+}
+
+/* ---- files that are not what they were ---- */
+
+enum { FILE_BYTES = 1 << 15 };
+
+typedef struct bytes {
+    unsigned char at[FILE_BYTES];
+    size_t        n;
+} bytes;
+
+/* The file of a small graph, for training or for inference. */
+static void write_graph(const folder *f, bytes *b, bool trains)
+{
+    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    weir_model *const  m = weir_model_new(d);
+    weir_optim *const  o = weir_adam_new(d, 0.1, NULL);
+    weir_tensor *const x = weir_input(d, weir_4d(WEIR_F32, 2, 1, 6, 6)),
+                *const y = weir_input(d, weir_1d(WEIR_I32, 2));
+    weir_layer *const  fc = trains ? NULL : weir_linear_new(m, "fc", 36, 4, true);
+    weir_graph *const  g = trains ? small_graph(d, m, o, x, y) : weir_graph_begin(d);
+
+    if (!trains) {
+        weir_keep(weir_argmax(weir_apply(fc, weir_flatten(x)), 1, false));
+        CHECK_OK(weir_graph_end(g, NULL));
+    }
+    CHECK_OK(weir_graph_save(g, f->file[0], NULL));
+    FILE *const from = fopen(f->file[0], "rb");
+    b->n = from ? fread(b->at, 1, sizeof b->at, from) : 0;
+    CHECK(b->n > 1000 && b->n < sizeof b->at - 1000);
+    if (from)
+        fclose(from);
+    weir_graph_free(g);
+    weir_release(x);
+    weir_release(y);
+    weir_optim_free(o);
+    weir_model_free(m);
+    weir_device_close(d);
+}
+
+/* A place in the file: in the header, in the text of the graph, or anywhere. */
+static size_t somewhere(const bytes *b)
+{
+    const unsigned char *const text = memmem(b->at, b->n, "weir graph 1\n", 13);
+    const int64_t              part = check_int(0, 2);
+    const size_t               from = part == 1 && text ? (size_t)(text - b->at) : 0;
+
+    return (size_t)check_int((int64_t)from, part == 0 ? 700 : (int64_t)b->n - 1);
+}
+
+/* Bytes of any value, and those that mean something in a header or in a number. */
+static void change_bytes(bytes *b)
+{
+    static const char special[] = "\0\x7f\x80\xff,\n\"\\{}[]:0198-% ";
+
+    for (int64_t i = check_int(1, 4); i > 0; i--)
+        b->at[somewhere(b)] = check_int(0, 1)
+                                  ? (unsigned char)special[check_int(0, sizeof special - 2)]
+                                  : (unsigned char)check_int(0, 255);
+}
+
+/* Puts up to 200 bytes of `from` into b, in place of as many bytes or between two. */
+static void splice(bytes *b, const bytes *from)
+{
+    const size_t source = (size_t)check_int(0, (int64_t)from->n - 201),
+                 n = (size_t)check_int(1, 200);
+    size_t       to = somewhere(b);
+
+    if (check_int(0, 1)) {
+        memmove(b->at + to + n, b->at + to, b->n - to);
+        b->n += n;
+    }
+    to = to + n > b->n ? b->n - n : to;
+    memmove(b->at + to, from->at + source, n);
+}
+
+/* Takes up to 200 bytes out. */
+static void cut_out(bytes *b)
+{
+    const size_t from = somewhere(b), most = b->n - from;
+    size_t       n = (size_t)check_int(1, 200);
+
+    n = n < most ? n : most;
+    memmove(b->at + from, b->at + from + n, b->n - from - n);
+    b->n -= n;
+}
+
+/* Makes the header's length say how long its JSON is: what follows is then looked at. */
+static void mend_length(bytes *b)
+{
+    const unsigned char *const end = memmem(b->at, b->n, "}}", 2);
+    const size_t               n = end ? (size_t)(end - b->at) + 2 - 8 : 0;
+
+    for (int i = 0; i < 8 && n > 0; i++)
+        b->at[i] = (unsigned char)(n >> 8 * i);
+}
+
+static void damage_file(bytes *b, const bytes *other)
+{
+    const bytes before = *b;
+
+    switch (check_int(0, 4)) {
+    case 0: change_bytes(b); break;
+    case 1: splice(b, &before); break;
+    case 2: splice(b, other); break;
+    case 3: cut_out(b); break;
+    default: b->n = (size_t)check_int(0, (int64_t)b->n - 1); break;
+    }
+    if (check_int(0, 2) == 0)
+        mend_length(b);
+}
+
+CASE(damaged_graph_files_never_crash)
+{
+    static bytes       good[2], bad;
+    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    int                loaded = 0, refused = 0;
+    folder             f;
+
+    CHECK_OR_RETURN(folder_make(&f));
+    for (int i = 0; i < 2; i++)
+        write_graph(&f, &good[i], i);
+    for (int i = 0; i < rounds(); i++) {
+        const int which = (int)check_int(0, 1);
+        bad = good[which];
+        damage_file(&bad, &good[!which]);
+        file_write(&f, 0, bad.at, bad.n);
+        weir_graph *const g = weir_graph_load(d, f.file[0], NULL);
+        if (g) {
+            loaded++;
+            run_small(g, check_int(0, 1));
+            weir_graph_free(g);
+        } else {
+            refused += CHECK(weir_error_status() == WEIR_ERR_IO && strlen(weir_error()) > 20);
+        }
+    }
+    CHECK(loaded > 10 && refused > loaded);
+    weir_device_close(d);
+    folder_remove(&f);
 }
