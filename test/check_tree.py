@@ -14,11 +14,11 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 
 from tree import (circles_units, documents, headers, history, lists, mirror,    # noqa: E402
-                  public, ranks, sizes, style, tools, top, words)
+                  public, ranks, sizes, statuses, style, tools, top, words)
 from tree.source import Tree                            # noqa: E402
 
-GROUPS = [ranks, circles_units, sizes, headers, style, words, lists, top, documents, public, mirror,
-          tools, history]
+GROUPS = [ranks, circles_units, sizes, headers, style, words, lists, top, documents, public,
+          statuses, mirror, tools, history]
 
 
 def rules():

@@ -112,7 +112,8 @@ typedef struct weir_summary_row {
  * mistake. options NULL: all defaults. */
 WEIR_API char *weir_layer_summary(weir_layer *l, weir_desc x, const weir_summary_options *options);
 
-/* The same text of n rows, for layers that another program has. */
+/* The same text of n rows, for layers that another program has. ERR_INVALID for a row without a
+ * name or a kind and for a depth that skips a level, ERR_SHAPE for an output of too many axes. */
 WEIR_API char *weir_summary_text(size_t n, const weir_summary_row *rows, weir_desc x,
                                  const weir_summary_options *options);
 

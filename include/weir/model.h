@@ -78,8 +78,8 @@ WEIR_API weir_layer *weir_group_norm_new(weir_model *m, const char *name, int64_
                                          int64_t channels);
 
 /* Token numbers (...) in i32 or i64 -> (..., width): rows of a table (rows, width) of the float
- * type dtype that starts normal with the deviation; 0 means 1, WEIR_ZERO 0. Optimisers update
- * tables in f32 and f64 only. */
+ * type dtype (else ERR_DTYPE) that starts normal with the deviation; 0 means 1, WEIR_ZERO 0.
+ * Optimisers update tables in f32 and f64 only. */
 WEIR_API weir_layer *weir_embedding_new(weir_model *m, const char *name, int64_t rows,
                                         int64_t width, weir_dtype dtype, double deviation);
 
@@ -95,7 +95,7 @@ WEIR_API weir_layer *weir_gru_new(weir_model *m, const char *name, int64_t in, i
 WEIR_API weir_layer *weir_dropout_new(weir_model *m, double p);
 
 /* The layer's function of x: recorded or computed. The result is borrowed from the device's
- * innermost scope; shape and dtype as at the layer. */
+ * innermost scope; shape and dtype as at the layer. ERR_STATE if a part of it could not be made. */
 WEIR_API weir_tensor *weir_apply(weir_layer *l, weir_tensor *x);
 
 /* ---- whole networks, as layers that return f32 logits (n,classes) ----
@@ -218,7 +218,8 @@ WEIR_API weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition,
  * (states), apply updates every parameter that has one with the sum and zeroes it (ERR_STATE if
  * none has). Scale the losses by 1 / their number for a mean. Each part may be a graph that runs
  * any number of times. If accumulate fails half way, say because memory runs out, the next apply
- * fails with ERR_STATE, changes no parameter and zeroes the sums. */
+ * fails with ERR_STATE, changes no parameter and zeroes the sums. Other failures of apply are those
+ * of weir_optim_update, such as ERR_SHAPE and ERR_DTYPE. */
 WEIR_API weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss);
 WEIR_API weir_status weir_optim_apply(weir_optim *o);
 

@@ -17,7 +17,8 @@
  * weir_graph_bind; others are numbered: "input0", "output0", "param0", "state0".
  *
  * Errors. ERR_IO for a file that is missing, unreadable, malformed or of another version; ERR_STATE
- * for a graph that is not planned; NULL arguments as in graph.h. What ran out of memory: ERR_NOMEM.
+ * for a graph that is not planned; ERR_INVALID for one that a file cannot hold; NULL arguments as
+ * in graph.h. What ran out of memory: ERR_NOMEM.
  *
  * Threads: those of the graph (graph.h). */
 #ifndef WEIR_SAVED_PUBLIC_H

@@ -52,7 +52,8 @@ WEIR_API weir_status weir_read(const weir_tensor *t, void *data, size_t bytes);
 /* Fill parameters, states and inputs at once: with value, rounded to the dtype; uniform in [lo,
  * hi), lo <= hi, which f16 and bf16 may round up to hi; normal with this mean and standard
  * deviation stddev >= 0. The last two are for floats (else ERR_DTYPE) and draw from the device's
- * random stream; ERR_INVALID for numbers that the dtype cannot hold. Others as weir_write. */
+ * random stream; ERR_INVALID for numbers that the dtype cannot hold and for a view, ERR_STATE for
+ * the result of an operation. */
 WEIR_API weir_status weir_write_fill(weir_tensor *t, double value);
 WEIR_API weir_status weir_write_uniform(weir_tensor *t, double lo, double hi);
 WEIR_API weir_status weir_write_normal(weir_tensor *t, double mean, double stddev);
@@ -106,8 +107,8 @@ WEIR_API bool         weir_tensor_needs_grad(const weir_tensor *t); /* a gradien
 WEIR_API weir_status weir_tensor_set_needs_grad(weir_tensor *t, bool on);
 
 /* Sets whether weir_backward, and so weir_minimize, collects the gradient of t in later calls. On
- * for params at first. On also makes t need a gradient, with the same errors; off leaves that as it
- * is. */
+ * for params at first. On also makes t need a gradient, with the same errors (ERR_DTYPE,
+ * ERR_INVALID); off leaves that as it is. */
 WEIR_API weir_status weir_tensor_set_trainable(weir_tensor *t, bool on);
 
 /* Results made between begin and end die at end, unless retained. Scopes nest. With the graph off,
