@@ -129,15 +129,16 @@ CASE(overwritten_inputs)
     const float want = y_at(2);
 
     for (size_t i = 0; i < ARRAY_LENGTH(overwriters); i++)
-        for (int gone = 0; gone < 2; gone++)
+        for (int gone = 0; gone < 2 && (check_on_cpu() || overwriters[i] != by_pointer); gone++)
             for (int several = 0; several < 2; several++) {
                 scene        s = scene_open();
                 weir_tensor *y[3];
+                const size_t block = s.d->ops->align > 128 ? s.d->ops->align : 128;
                 CHECK_OK(weir_scope_begin(s.d));
                 for (int k = 0; k <= 2 * several; k++)
                     y[k] = y_of(s.x);
                 if (gone)
-                    CHECK(squeeze(&s, 3 * 128) == (uint64_t)(1 + 2 * several));
+                    CHECK(squeeze(&s, 3 * block) == (uint64_t)(1 + 2 * several));
                 if (!CHECK_OK(overwriters[i](&s)))
                     printf("    overwriter %zu, gone %d, several %d\n", i, gone, several);
                 CHECK(fixture_value(s.x) >= 4);
@@ -227,6 +228,8 @@ CASE(views_of_a_dropped_value)
  * evicted. */
 CASE(memory_given_away)
 {
+    if (!check_on_cpu())        /* elsewhere the host has no address */
+        return;
     scene        s = scene_open();
     weir_tensor *y = weir_exp(s.x);
     void        *at;

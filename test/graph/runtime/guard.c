@@ -268,6 +268,8 @@ static uint32_t inject_everywhere(train *t)
 
 CASE(in_every_operand_of_a_step)
 {
+    if (!check_on_cpu())        /* no zones where the host cannot look */
+        return;
     static const struct { const char *budget, *policy; } how[] = {
         {NULL, NULL}, {"75%", NULL}, {"75%", "auto:swap"}};
 
@@ -324,6 +326,8 @@ static void same_training(train_net net, int64_t batch, int64_t side, const weir
 
 CASE(steps_keep_their_bits)
 {
+    if (!check_on_cpu())        /* no zones where the host cannot look */
+        return;
     static const struct { train_net net; int64_t batch, side; } steps[] = {
         {TRAIN_MLP, 16, 0}, {TRAIN_DIGITS, 16, 0}, {TRAIN_RESNET18, 2, 16}};
     static const weir_step_options how[] = {
@@ -339,6 +343,8 @@ CASE(steps_keep_their_bits)
 /* With the graph off, values are evicted and recomputed; live bytes count the zones. */
 CASE(within_a_budget_graph_off)
 {
+    if (!check_on_cpu())        /* no zones where the host cannot look */
+        return;
     const weir_step_options how = {.graph = false};
     uint64_t                bits[2] = {0};
     size_t                  budget = 0;
