@@ -194,7 +194,7 @@ static PyObject *weir_py_taped_new(const weir_py_operand *a, int n, weir_tensor 
         c->input[i] = x;
         c->stores[i] = x->stores_grad != Py_False;
         if (c->stores[i])
-            Py_INCREF(x);
+            Py_INCREF((PyObject *)x);
         PyObject *const creator = weir_py_creator(x);
         PyObject *const holder = c->stores[i] ? (PyObject *)x
                                  : creator == Py_None ? PyWeakref_NewRef((PyObject *)x, NULL)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from weir import _capi as capi
 from weir import core
@@ -188,7 +188,8 @@ class CudnnRNNHandle:
         wrt = [x for i, x in enumerate(self._inputs) if lstm or i != 2]
         dxs = capi.vjp(list(self._outputs), given, wrt)
         self._dw = dxs[-1]
-        return dxs[0], dxs[1], dxs[2] if lstm else None
+        dx, dhx = cast("tuple[Handle, Handle]", dxs[:2])
+        return dx, dhx, dxs[2] if lstm else None
 
     def weight_gradient(self) -> Handle:
         """That of W, of the last call of gradients."""
