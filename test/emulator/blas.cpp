@@ -34,6 +34,7 @@ enum { WORK_ALIGN = 256, SPLIT_TERMS = 512, SPLITS = 4 };
 
 struct handle {
     uint64_t is;
+    int      card;
 };
 
 struct desc {
@@ -313,7 +314,7 @@ extern "C" {
 API cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
     EMULATE_CALL(cublasStatus_t);
-    *out = (cublasLtHandle_t) new handle{HANDLE};
+    *out = (cublasLtHandle_t) new handle{HANDLE, emulate_current_in_plugin()};
     handles++;
     emulate_hold_in_plugin(1);
     return CUBLAS_STATUS_SUCCESS;
@@ -543,7 +544,8 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, co
                                   cudaStream_t stream)
 {
     EMULATE_CALL(cublasStatus_t);
-    known<handle>(h, HANDLE, "the handle");
+    if (known<handle>(h, HANDLE, "the handle")->card != emulate_current_in_plugin())
+        wrong("the handle was made on another card than the current one");
     problem p = {*known<desc>(d, DESC, "the descriptor"), *known<layout>(a, LAYOUT, "A"),
                  *known<layout>(b, LAYOUT, "B"), *known<layout>(c, LAYOUT, "C"),
                  *known<layout>(to, LAYOUT, "D"), {}, 0, 0, A, B, C, D, work};

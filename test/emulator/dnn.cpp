@@ -30,10 +30,9 @@ __attribute__((format(printf, 1, 2), noreturn)) void wrong(const char *format, .
 {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "emulated cuDNN: ");
+    fputs("emulated cuDNN: ", stderr);
     vfprintf(stderr, format, args);
-    fprintf(stderr, "\n");
-    va_end(args);
+    fputc('\n', stderr);
     abort();
 }
 
@@ -378,6 +377,7 @@ cudnnHandle_t handle_of(const void *p)
 struct context {
     uint64_t     is;
     cudaStream_t stream;
+    int          card;
 };
 
 context *known_handle(cudnnHandle_t h)
@@ -387,7 +387,6 @@ context *known_handle(cudnnHandle_t h)
         wrong("handle %p is none, or was destroyed", (void *)h);
     return c;
 }
-
 }
 
 extern "C" {
@@ -425,7 +424,7 @@ API void cudnnGetLastErrorString(char *message, size_t n)
 API cudnnStatus_t cudnnCreate(cudnnHandle_t *h)
 {
     MAY_FAIL();
-    *h = (cudnnHandle_t) new context{0x4843, NULL};
+    *h = (cudnnHandle_t) new context{0x4843, NULL, emulate_current_in_plugin()};
     handles++;
     emulate_hold_in_plugin(1);
     return CUDNN_STATUS_SUCCESS;
@@ -568,8 +567,9 @@ API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t 
     if (!e.finished || !v.finished || e.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
         v.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
         wrong("a plan and its operands are wanted");
-    if (handle_of(at<char>(e, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) != h)
-        wrong("a plan is executed by another handle than its own");
+    if (handle_of(at<char>(e, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) != h ||
+        known_handle(h)->card != emulate_current_in_plugin())
+        wrong("a plan is executed by another handle than its own, or on another card");
     MAY_FAIL();
     int64_t after[2];
     const desc &config = part(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);

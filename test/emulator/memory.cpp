@@ -125,6 +125,14 @@ bool is_host(const void *p, size_t bytes)
     return !emulate_touches_card(p) && !emulate_touches_card((const char *)p + bytes - 1);
 }
 
+/* Is p in memory of this card? Cards do not reach each other's memory here: no work that a stream
+ * is given needs that. */
+bool is_of(const void *p, int card)
+{
+    const auto at = range_of(blocks, (const char *)p);
+    return at != blocks.end() && at->second.card == card;
+}
+
 /* Determines which ends are on the card, and checks that this agrees with the kind. */
 cudaError_t place(emulate_copy *c, cudaMemcpyKind kind)
 {
@@ -168,6 +176,9 @@ cudaError_t copy(emulate_copy c, cudaMemcpyKind kind, emulate_stream *s, bool as
     if (c.width == 0 || c.height == 0)
         return cudaSuccess;
     cudaError_t e = place(&c, kind);
+    if (e == cudaSuccess && ((c.to_card && !is_of(c.to, s->card)) ||
+                             (c.from_card && !is_of(c.from, s->card))))
+        e = cudaErrorInvalidValue;
     if (e == cudaSuccess)
         e = emulate_implicit(s);
     if (e == cudaSuccess && !async)
@@ -197,6 +208,8 @@ cudaError_t fill(void *to, size_t pitch, int byte, size_t width, size_t height, 
         return cudaSuccess;
     const size_t bytes = extent(pitch, width, height);
     if (!emulate_on_card(to, bytes) && !emulate_pinned(to, bytes))
+        return cudaErrorInvalidValue;
+    if (emulate_touches_card(to) && !is_of(to, s->card))
         return cudaErrorInvalidValue;
     cudaError_t e = emulate_implicit(s);
     if (e == cudaSuccess && !async)

@@ -25,6 +25,9 @@ EMULATE_EXPORTED int emulate_call(const char *function);
 /* Counts an object that a library has created (1) or destroyed (-1). */
 EMULATE_EXPORTED void emulate_hold(int by);
 
+/* The thread's current card. */
+EMULATE_EXPORTED int emulate_current(void);
+
 /* ---- the same, called from a library that the plugin has opened ---- */
 
 #define EMULATE_HIDDEN __attribute__((visibility("hidden")))
@@ -32,9 +35,10 @@ EMULATE_EXPORTED void emulate_hold(int by);
 EMULATE_HIDDEN cudaError_t emulate_work_in_plugin(cudaStream_t stream, void (*fn)(const void *),
                                                   const void *arguments, size_t n);
 
-/* Without an open plugin nothing is counted and nothing fails. */
+/* Without an open plugin nothing is counted, nothing fails, and card 0 is current. */
 EMULATE_HIDDEN int  emulate_call_in_plugin(const char *function);
 EMULATE_HIDDEN void emulate_hold_in_plugin(int by);
+EMULATE_HIDDEN int  emulate_current_in_plugin(void);
 
 /* At the beginning of a library's function: counts the call and returns if it must fail. */
 #define EMULATE_CALL(status)                                                                       \

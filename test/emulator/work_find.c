@@ -13,6 +13,7 @@ static struct {
     queue_fn queue;
     int    (*call)(const char *);
     void   (*hold)(int);
+    int    (*current)(void);
 } plugin;
 
 /* Searches the loaded objects, among which the plugin for real cards may be too. */
@@ -28,6 +29,7 @@ static int find(struct dl_phdr_info *info, size_t bytes, void *found)
         return 0;
     *(void **)&plugin.call = dlsym(lib, "emulate_call");
     *(void **)&plugin.hold = dlsym(lib, "emulate_hold");
+    *(void **)&plugin.current = dlsym(lib, "emulate_current");
     *(void **)&plugin.queue = dlsym(lib, "emulate_work");
     *(int *)found = 1;
     return 1;
@@ -55,6 +57,11 @@ cudaError_t emulate_work_in_plugin(cudaStream_t stream, void (*fn)(const void *)
 int emulate_call_in_plugin(const char *function)
 {
     return plugin_is_open() ? plugin.call(function) : 0;
+}
+
+int emulate_current_in_plugin(void)
+{
+    return plugin_is_open() ? plugin.current() : 0;
 }
 
 void emulate_hold_in_plugin(int by)

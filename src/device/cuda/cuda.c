@@ -94,6 +94,7 @@ static void cuda_close(weir_device *d)
 {
     weir_cuda_context *const u = weir_cuda_context_of(d);
 
+    weir_cuda_here(d);
     if (u->compute)
         (void)cudaStreamSynchronize(weir_cuda_compute(d));
     weir_cuda_blas_close(u);
@@ -129,7 +130,7 @@ static weir_memory_limits cuda_space(const weir_device *d)
 {
     weir_memory_limits m = {0};
 
-    (void)d;
+    weir_cuda_here(d);
     if (cudaMemGetInfo(&m.unused, &m.total) != cudaSuccess)
         m = (weir_memory_limits){0};
     return m;
@@ -138,7 +139,7 @@ static weir_memory_limits cuda_space(const weir_device *d)
 static weir_status cuda_alloc(weir_device *d, size_t bytes, bool huge, void **p)
 {
     (void)huge;
-    (void)cudaSetDevice(weir_cuda_context_of(d)->gpu.ordinal);
+    weir_cuda_here(d);
     return weir_cuda_status(cudaMalloc(p, bytes), NULL, "cudaMalloc");
 }
 
@@ -195,11 +196,28 @@ static void cuda_info(weir_device *d, weir_string *s)
     weir_cuda_offload_info(u, s);
 }
 
-static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
+/* For each operation the function that chooses its kernel. */
+static const weir_choose_fn chooser[WEIR_OP_COUNT] = {
 #define OP(ID, id) [WEIR_OP_##ID] = weir_cuda_##id,
 #include "core/ops.def"
 #undef OP
 #define ROW(ID, id, ...) [WEIR_OP_##ID] = weir_cuda_elementwise,
+#include "core/elementwise.def"
+#undef ROW
+};
+
+/* Choosing may create handles of libraries, compile, and time kernels. */
+static weir_status choose(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    weir_cuda_here(d);
+    return chooser[c->op](d, c, out);
+}
+
+static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
+#define OP(ID, id) [WEIR_OP_##ID] = choose,
+#include "core/ops.def"
+#undef OP
+#define ROW(ID, id, ...) [WEIR_OP_##ID] = choose,
 #include "core/elementwise.def"
 #undef ROW
 };

@@ -234,15 +234,22 @@ static inline weir_status chain_graph(bench *b, weir_tensor **total)
     return *total ? weir_graph_end(b->step, &narrow) : weir_error_status();
 }
 
-static inline weir_status offloading(bench *b, float out[STEPS])
+/* open_bench and chain_graph, with its weights. */
+static inline weir_status offload_graph(bench *b, weir_tensor **total)
 {
-    weir_tensor *total = NULL;
-
     WEIR_TRY(open_bench(b));
     STEP(b, input_of(b, weir_2d(WEIR_F32, WIDTH, WIDTH), &b->w));
     STEP(b, write_floats(b->w, WIDTH * WIDTH));
     STEP(b, weir_tensor_set_trainable(b->w, true));
-    STEP(b, chain_graph(b, &total));
+    STEP(b, chain_graph(b, total));
+    return WEIR_OK;
+}
+
+static inline weir_status offloading(bench *b, float out[STEPS])
+{
+    weir_tensor *total = NULL;
+
+    WEIR_TRY(offload_graph(b, &total));
     return run_and_read(b, total, 0, out);
 }
 
@@ -285,11 +292,8 @@ static inline weir_status spilling(bench *b, float out[STEPS])
 
 /* ---- running one ---- */
 
-static inline weir_status use_card(work_fn work, bool again, bench *b, float out[STEPS])
+static inline void close_bench(bench *b)
 {
-    *b = (bench){.again = again};
-    const weir_status s = work(b, out);
-
     weir_graph_free(b->step);
     weir_optim_free(b->sgd);
     weir_model_free(b->net);
@@ -298,6 +302,14 @@ static inline weir_status use_card(work_fn work, bool again, bench *b, float out
     weir_release(b->w);
     weir_release(b->bias);
     weir_device_close(b->d);
+}
+
+static inline weir_status use_card(work_fn work, bool again, bench *b, float out[STEPS])
+{
+    *b = (bench){.again = again};
+    const weir_status s = work(b, out);
+
+    close_bench(b);
     return s;
 }
 

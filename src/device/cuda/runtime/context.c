@@ -14,11 +14,12 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
                      cudaGetErrorName(e));
 }
 
-/* Called before any work is queued: makes the card the thread's current one, since a program may
- * use several, and launches waiting updates. */
-static void launch_waiting(weir_cuda_context *c)
+/* Called before any work is queued: launches waiting updates. */
+static void launch_waiting(const weir_device *d)
 {
-    (void)cudaSetDevice(c->gpu.ordinal);
+    weir_cuda_context *const c = weir_cuda_context_of(d);
+
+    weir_cuda_here(d);
     const cudaError_t e = c->pending.flush ? c->pending.flush(c->pending.arg) : cudaSuccess;
 
     if (e != cudaSuccess)
@@ -27,13 +28,13 @@ static void launch_waiting(weir_cuda_context *c)
 
 cudaStream_t weir_cuda_stream(const weir_kargs *k)
 {
-    launch_waiting(weir_cuda_context_of(k->dev));
+    launch_waiting(k->dev);
     return k->stream ? (cudaStream_t)k->stream : weir_cuda_context_of(k->dev)->compute;
 }
 
 cudaStream_t weir_cuda_compute(const weir_device *d)
 {
-    launch_waiting(weir_cuda_context_of(d));
+    launch_waiting(d);
     return weir_cuda_context_of(d)->compute;
 }
 

@@ -45,6 +45,15 @@ static inline weir_cuda_context *weir_cuda_context_of(const weir_device *d)
     return (weir_cuda_context *)d->impl;
 }
 
+/* Makes the card the thread's current one: CUDA creates memory, streams, events and handles of
+ * libraries on that, and refuses to mix those of several. Every function of the device's table that
+ * calls CUDA begins with it, or with weir_cuda_stream or weir_cuda_compute, which do so, since a
+ * program may use several cards, from several threads. */
+static inline void weir_cuda_here(const weir_device *d)
+{
+    (void)cudaSetDevice(weir_cuda_context_of(d)->gpu.ordinal);
+}
+
 /* The run's stream; the device's compute stream. Each launches waiting updates first; if that
  * fails, weir_cuda_late reports it, once. */
 cudaStream_t weir_cuda_stream(const weir_kargs *k);

@@ -150,6 +150,7 @@ static weir_status open_file(weir_device *d, struct weir_cuda_offload *s, size_t
 /* A stored value must keep its place, so once the file is in use, pinned memory no longer grows. */
 weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t tickets)
 {
+    weir_cuda_here(d);
     if (!offload_of(d))
         WEIR_TRY(offload_open(d));
     struct weir_cuda_offload *const s = offload_of(d);
@@ -365,6 +366,7 @@ weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in)
     double           seconds[DIRECTIONS] = {0};
     weir_status      s = WEIR_OK;
 
+    weir_cuda_here(d);
     if (cudaHostAlloc(&host, n, cudaHostAllocDefault) == cudaSuccess &&
         cudaMalloc(&card, n) == cudaSuccess) {
         s = weir_cuda_status(cudaMemsetAsync(card, 0, n, weir_cuda_compute(d)), NULL,

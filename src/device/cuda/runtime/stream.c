@@ -73,6 +73,7 @@ static weir_status events(weir_device *d, uint32_t n)
 {
     struct weir_cuda_streams *const q = weir_cuda_context_of(d)->streams;
 
+    weir_cuda_here(d);
     while (q->event.n < n) {
         cudaEvent_t e;
         WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&e, cudaEventDisableTiming));

@@ -16,8 +16,11 @@ struct weir_cuda_transfers {
     int next;
 };
 
-static weir_status open_transfers(weir_cuda_context *u)
+static weir_status open_transfers(const weir_device *d)
 {
+    weir_cuda_context *const u = weir_cuda_context_of(d);
+
+    weir_cuda_here(d);
     if (!u->transfers)
         u->transfers = weir_mem_zalloc(1, sizeof *u->transfers);
     if (!u->transfers)
@@ -68,7 +71,7 @@ static weir_status upload_some(weir_device *d, char *to, const char *from, size_
 
 weir_status weir_cuda_upload(weir_device *d, void *to, const void *from, size_t n)
 {
-    WEIR_TRY(open_transfers(weir_cuda_context_of(d)));
+    WEIR_TRY(open_transfers(d));
     for (size_t at = 0; at < n; at += BUFFER_BYTES)
         WEIR_TRY(upload_some(d, (char *)to + at, (const char *)from + at,
                              n - at < BUFFER_BYTES ? n - at : BUFFER_BYTES));
@@ -77,7 +80,7 @@ weir_status weir_cuda_upload(weir_device *d, void *to, const void *from, size_t 
 
 weir_status weir_cuda_download(weir_device *d, void *to, const void *from, size_t n)
 {
-    WEIR_TRY(open_transfers(weir_cuda_context_of(d)));
+    WEIR_TRY(open_transfers(d));
     struct weir_cuda_transfers *const t = weir_cuda_context_of(d)->transfers;
     const cudaStream_t                stream = weir_cuda_compute(d);
     char *const                       buffer = t->buffer[t->next].at;
