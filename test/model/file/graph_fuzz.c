@@ -238,10 +238,21 @@ static void write_graph(const folder *f, bytes *b, bool trains)
     weir_device_close(d);
 }
 
+/* Where the word begins in the file; NULL if it is not there. */
+static const unsigned char *find(const bytes *b, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= b->n; i++)
+        if (memcmp(b->at + i, word, n) == 0)
+            return b->at + i;
+    return NULL;
+}
+
 /* A place in the file: in the header, in the text of the graph, or anywhere. */
 static size_t somewhere(const bytes *b)
 {
-    const unsigned char *const text = memmem(b->at, b->n, "weir graph 1\n", 13);
+    const unsigned char *const text = find(b, "weir graph 1\n");
     const int64_t              part = check_int(0, 2);
     const size_t               from = part == 1 && text ? (size_t)(text - b->at) : 0;
 
@@ -288,7 +299,7 @@ static void cut_out(bytes *b)
 /* Makes the header's length say how long its JSON is: what follows is then looked at. */
 static void mend_length(bytes *b)
 {
-    const unsigned char *const end = memmem(b->at, b->n, "}}", 2);
+    const unsigned char *const end = find(b, "}}");
     const size_t               n = end ? (size_t)(end - b->at) + 2 - 8 : 0;
 
     for (int i = 0; i < 8 && n > 0; i++)
@@ -336,5 +347,47 @@ CASE(damaged_graph_files_never_crash)
     }
     CHECK(loaded > 10 && refused > loaded);
     weir_device_close(d);
+    folder_remove(&f);
+}
+
+/* ---- loading while memory runs out ---- */
+
+enum { FAULTS = 120 };
+
+/* Loads the file on a device of its own while each of `faults` allocations, a spread of those that
+ * a load makes, fails in turn: ERR_NOMEM, or a graph that could do without. */
+static void load_without_memory(const char *path, int faults)
+{
+    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
+    int                failed = 0;
+
+    weir_graph_free(weir_graph_load(d, path, NULL));        /* kernels are chosen once */
+    const uint64_t before = weir_mem_calls();
+    weir_graph    *g = weir_graph_load(d, path, NULL);
+    const int64_t  points = (int64_t)(weir_mem_calls() - before);
+    CHECK(g != NULL && points > FAULTS);
+    weir_graph_free(g);
+    for (int i = 0; i < faults; i++) {
+        weir_mem_fail_nth(i * points / faults, false);
+        g = weir_graph_load(d, path, NULL);
+        weir_mem_fail_nth(-1, false);
+        failed += !g && CHECK_STATUS(weir_error_status(), WEIR_ERR_NOMEM);
+        weir_graph_free(g);
+    }
+    CHECK(failed > faults / 2);
+    weir_device_close(d);
+}
+
+CASE(loading_without_memory)
+{
+    static bytes good;
+    folder       f;
+
+    CHECK_OR_RETURN(folder_make(&f));
+    write_graph(&f, &good, true);
+    load_without_memory(f.file[0], 2);
+    const int64_t alive = weir_mem_alive();
+    load_without_memory(f.file[0], FAULTS);
+    CHECK(weir_mem_alive() == alive);
     folder_remove(&f);
 }
