@@ -88,7 +88,7 @@ endif()
 weir_sources(test_model test/model layer_tree layers optim optim_states options precision recurrent
     sequential summary)
 weir_sources(test_model test/model/data data data_fuzz)
-weir_sources(test_model test/model/file file_fuzz graph_file graph_fuzz resume weights)
+weir_sources(test_model test/model/file disk_fault file_fuzz graph_file graph_fuzz resume weights)
 weir_sources(test_model test/model/nets nets nets_step tree)
 weir_test(model)
 foreach(script IN ITEMS tool examples install)

@@ -14,6 +14,48 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int create(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static int open_folder(const char *path)
+{
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+const weir_disk weir_disk_system = {
+    .create = create,
+    .open_folder = open_folder,
+    .write = write,
+    .fsync = fsync,
+    .close = close,
+    .link = link,
+    .rename = rename,
+    .unlink = unlink,
+};
+
+const weir_disk *weir_disk_in_use = &weir_disk_system;
+
+/* fsync, again if a signal interrupts it. */
+static int sync_whole(int fd)
+{
+    int done;
+
+    do
+        done = weir_disk_in_use->fsync(fd);
+    while (done != 0 && errno == EINTR);
+    return done;
+}
+
+/* An interrupted close has closed the file, and what it held is synced by then. */
+static int close_whole(int fd)
+{
+    const int done = weir_disk_in_use->close(fd);
+
+    return done != 0 && errno == EINTR ? 0 : done;
+}
+
 static weir_status fail(const weir_output *o, const char *act)
 {
     return weir_fail(WEIR_ERR_IO, "%s: %.150s: %s (%s)", o->what, o->path, act, strerror(errno));
@@ -54,7 +96,7 @@ weir_status weir_output_begin(weir_output *o, const char *what, const char *path
     for (int i = 0; o->fd < 0 && i < 1000; i++) {
         snprintf(o->work, sizeof o->work, "%.*s.%ld-%u.tmp", PATH_MAX - 40, o->at, (long)getpid(),
                  atomic_fetch_add(&number, 1));
-        o->fd = open(o->work, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o->fd = weir_disk_in_use->create(o->work);
         if (o->fd < 0 && errno != EEXIST && errno != EINTR)
             break;
     }
@@ -64,9 +106,11 @@ weir_status weir_output_begin(weir_output *o, const char *what, const char *path
 weir_status weir_output_add(weir_output *o, const void *bytes, size_t n)
 {
     for (const char *p = bytes; n > 0;) {
-        const ssize_t done = write(o->fd, p, n);
+        const ssize_t done = weir_disk_in_use->write(o->fd, p, n);
         if (done < 0 && errno == EINTR)
             continue;
+        if (done == 0)
+            errno = ENOSPC;         /* write says nothing of a disk that takes no byte */
         if (done <= 0)
             return fail(o, "cannot be written");
         p += done;
@@ -78,9 +122,9 @@ weir_status weir_output_add(weir_output *o, const void *bytes, size_t n)
 void weir_output_discard(weir_output *o)
 {
     if (o->fd >= 0)
-        close(o->fd);
+        (void)weir_disk_in_use->close(o->fd);
     o->fd = -1;
-    unlink(o->work);
+    (void)weir_disk_in_use->unlink(o->work);
 }
 
 /* A second name PATH.bak for the old file, put in place by a rename, too. */
@@ -90,14 +134,15 @@ static weir_status keep_old(const weir_output *o)
 
     snprintf(bak, sizeof bak, "%s.bak", o->at);
     snprintf(work, sizeof work, "%s.bak", o->work);
-    if (link(o->at, work) != 0)
+    if (weir_disk_in_use->link(o->at, work) != 0)
         return errno == ENOENT ? WEIR_OK : fail(o, "cannot be kept as .bak");
-    if (rename(work, bak) == 0) {
-        unlink(work);       /* rename leaves it if both were names of one file already */
+    if (weir_disk_in_use->rename(work, bak) == 0) {
+        /* rename leaves it if both were names of one file already. */
+        (void)weir_disk_in_use->unlink(work);
         return WEIR_OK;
     }
     const weir_status s = fail(o, "cannot be kept as .bak");
-    unlink(work);
+    (void)weir_disk_in_use->unlink(work);
     return s;
 }
 
@@ -107,27 +152,30 @@ static weir_status sync_folder(weir_output *o)
 
     if (slash)
         slash[slash == o->at] = '\0';
-    const int  fd = open(slash ? o->at : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    int fd;
+    do
+        fd = weir_disk_in_use->open_folder(slash ? o->at : ".");
+    while (fd < 0 && errno == EINTR);
+    const bool good = fd >= 0 && (sync_whole(fd) == 0 || errno == EINVAL);
     const weir_status s = good ? WEIR_OK : fail(o, "is written, but its folder cannot be synced");
     if (fd >= 0)
-        close(fd);
+        (void)weir_disk_in_use->close(fd);
     return s;
 }
 
 weir_status weir_output_finish(weir_output *o, bool keep_previous)
 {
-    weir_status s = fsync(o->fd) == 0 ? WEIR_OK : fail(o, "cannot be synced");
+    weir_status s = sync_whole(o->fd) == 0 ? WEIR_OK : fail(o, "cannot be synced");
 
-    if (close(o->fd) != 0 && s == WEIR_OK)
+    if (close_whole(o->fd) != 0 && s == WEIR_OK)
         s = fail(o, "cannot be closed");
     o->fd = -1;
     if (s == WEIR_OK && keep_previous)
         s = keep_old(o);
-    if (s == WEIR_OK && rename(o->work, o->at) != 0)
+    if (s == WEIR_OK && weir_disk_in_use->rename(o->work, o->at) != 0)
         s = fail(o, "cannot be replaced");
     if (s == WEIR_OK)
         return sync_folder(o);
-    unlink(o->work);
+    (void)weir_disk_in_use->unlink(o->work);
     return s;
 }

@@ -3,8 +3,26 @@
 #define WEIR_MODEL_FILE_REPLACE_H
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include "weir.h"
+
+/* The system calls that change files here, as functions of their POSIX names (errno included). */
+typedef struct weir_disk {
+    int     (*create)(const char *path);        /* a new file for writing, exclusively */
+    int     (*open_folder)(const char *path);
+    ssize_t (*write)(int fd, const void *from, size_t n);
+    int     (*fsync)(int fd);
+    int     (*close)(int fd);
+    int     (*link)(const char *from, const char *to);
+    int     (*rename)(const char *from, const char *to);
+    int     (*unlink)(const char *path);
+} weir_disk;
+
+extern const weir_disk weir_disk_system;
+
+/* The table in use, the system's. Tests point it to a disk that is full or fails. */
+extern const weir_disk *weir_disk_in_use;
 
 typedef struct weir_output {
     const char *what, *path;                /* for messages: the function, the caller's path */
