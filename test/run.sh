@@ -3,11 +3,11 @@
 #
 # Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated tool
 # examples install python wheel bench docs docs-long truth tree link env check_python upgrade
-# special optim aarch64; docs-long, which builds in a fresh clone, and aarch64, which needs a cross
-# compiler and an emulator, run only where they are named. "graph/4" is a quarter of the cases of
-# test_graph, which one WEIR_SEED draws. Works from any folder and a clean clone. Each part ends
-# with a line "part: N passed, N failed"; a part that crashes, hangs or omits that line counts as
-# one more failure. Environment: WEIR_SEED, and the variables of cmake/setup.sh.
+# special optim memory_faults aarch64; docs-long, which builds in a fresh clone, and aarch64, which
+# needs a cross compiler and an emulator, run only where they are named. "graph/4" is a quarter of
+# the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean clone. Each
+# part ends with a line "part: N passed, N failed"; a part that crashes, hangs or omits that line
+# counts as one more failure. Environment: WEIR_SEED, and the variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -58,6 +58,7 @@ script() {
         part emulated sh test/emulated.sh "$build" ;;
     tool | examples | install | python | bench) part "$1" sh "test/$1.sh" "$build" ;;
     wheel) part wheel sh test/wheel.sh ;;
+    memory_faults) part memory_faults sh test/systems/memory_faults.sh "$build" ;;
     aarch64) part aarch64 sh test/systems/aarch64.sh ;;
     truth) part truth python3 test/truth.py "$build" ;;
     special) part special python3 test/pytorch/special_values.py "$build" ;;
@@ -87,7 +88,7 @@ cd "$root" || exit 1
 failed=0
 if [ $# -eq 0 ]; then
     set -- core planner device op graph model programs cuda emulated tool examples install python \
-        wheel
+        wheel memory_faults
     if command -v python3 >/dev/null 2>&1; then
         set -- "$@" bench docs truth tree link env check_python upgrade special optim
     else

@@ -5,8 +5,9 @@ import re
 from tree.source import Plant, Rule, is_c, unit_of
 
 # Tests of the whole: programs, packages, Python, documents; the emulated driver; data, these rules.
-APART = ("test/programs/", "test/consumer/", "test/python/", "test/emulator/", "test/data/",
-         "test/docs/", "test/golden/", "test/pages/", "test/tree/", "test/tool/")
+APART = ("test/programs/", "test/consumer/", "test/systems/", "test/python/",
+         "test/emulator/", "test/data/", "test/docs/", "test/golden/",
+         "test/pages/", "test/tree/", "test/tool/")
 HARNESS = ("test/main.c", "test/test.h")
 
 

@@ -67,6 +67,7 @@ def listed_in(cmake):
     over names, or whole."""
     cmake = re.sub(r"#[^\n]*", "", cmake)
     files = {"test/main.c", "test/consumer/consumer.c"}     # the latter by test/install.sh
+    files |= {"test/systems/memory_faults.c", "test/systems/memory_job.c"}  # by memory_faults.sh
     for function, words in re.findall(r"^\s*(weir_\w+)\(([^()]*)\)", cmake, re.M):
         words = words.split()
         if function == "weir_sources":
