@@ -27,6 +27,7 @@ EMULATE_API long   emulate_failed(void);                    /* injected errors s
 EMULATE_API long   emulate_calls(const char *function);     /* calls of the function so far */
 /* The ith function that was called so far, NULL past the last. */
 EMULATE_API const char *emulate_function(int i);
+EMULATE_API long   emulate_legacy(void);                    /* items given to the default stream */
 EMULATE_API size_t emulate_queued(void);                    /* work items that have not run */
 EMULATE_API void   emulate_recover(void);                   /* removes injections and errors */
 EMULATE_API void   emulate_seed(uint64_t seed);             /* makes the orders reproducible */

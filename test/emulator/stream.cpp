@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "fiber.h"
+#include "inject.h"
 #include "runtime.h"
 
 std::unordered_map<uint64_t, emulate_stream *> emulate_streams;
@@ -19,6 +20,7 @@ namespace {
 
 std::vector<emulate_stream *> waiting;      /* streams with queued items */
 std::set<uint64_t>            signals;      /* not given yet */
+long                          legacy;       /* items given to the legacy default stream */
 thread_local bool             inside;       /* in a host function, which may call no function */
 
 enum style { ALONE, EVENLY, OTHERS_FIRST, STYLES };
@@ -299,6 +301,7 @@ emulate_mark emulate_push(emulate_stream *s, emulate_work *w)
         emulate_capture_add(s, w);
         return emulate_mark{0, 0};
     }
+    legacy += s->id == EMULATE_LEGACY;
     if (s->id == EMULATE_LEGACY) {
         const std::vector<emulate_stream *> others = waiting;
         for (const emulate_stream *o : others)
@@ -347,6 +350,14 @@ void emulate_some(void)
         if (!step_any(NULL))
             break;
     emulate_access(false);
+}
+
+long emulate_legacy(void)
+{
+    emulate_lock();
+    const long n = legacy;
+    emulate_unlock();
+    return n;
 }
 
 size_t emulate_unfinished(void)

@@ -16,6 +16,7 @@ typedef struct card_fixture {
     const char *(*function)(int i);
     long   (*failed)(void);
     long   (*calls)(const char *function);
+    long   (*legacy)(void);
     size_t (*allocated)(void);
     size_t (*handles)(void);
     void   (*recover)(void);
@@ -42,6 +43,7 @@ static inline bool card_fixture_of(card_fixture *card)
     *(void **)&card->function = card_symbol(lib, "emulate_function");
     *(void **)&card->failed = card_symbol(lib, "emulate_failed");
     *(void **)&card->calls = card_symbol(lib, "emulate_calls");
+    *(void **)&card->legacy = card_symbol(lib, "emulate_legacy");
     *(void **)&card->allocated = card_symbol(lib, "emulate_allocated");
     *(void **)&card->handles = card_symbol(lib, "emulate_handles");
     *(void **)&card->recover = card_symbol(lib, "emulate_recover");

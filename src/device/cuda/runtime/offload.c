@@ -69,7 +69,10 @@ static weir_status offload_open(weir_device *d)
         return WEIR_ERR_NOMEM;
     pthread_mutex_init(&s->lock, NULL);
     weir_cuda_context_of(d)->offload = s;
-    return open_streams(s);
+    const weir_status status = open_streams(s);
+    if (status != WEIR_OK)
+        weir_cuda_offload_close(weir_cuda_context_of(d));
+    return status;
 }
 
 void weir_cuda_offload_close(weir_cuda_context *u)

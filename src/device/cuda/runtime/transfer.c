@@ -16,24 +16,30 @@ struct weir_cuda_transfers {
     int next;
 };
 
+static weir_status open_buffers(struct weir_cuda_transfers *t)
+{
+    for (int i = 0; i < BUFFERS; i++) {
+        WEIR_CUDA_TRY(NULL, cudaHostAlloc((void **)&t->buffer[i].at, BUFFER_BYTES,
+                                          cudaHostAllocDefault));
+        WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&t->buffer[i].done, cudaEventDisableTiming));
+    }
+    return WEIR_OK;
+}
+
+/* Opened whole or not at all. */
 static weir_status open_transfers(const weir_device *d)
 {
     weir_cuda_context *const u = weir_cuda_context_of(d);
 
     weir_cuda_here(d);
-    if (!u->transfers)
-        u->transfers = weir_mem_zalloc(1, sizeof *u->transfers);
-    if (!u->transfers)
+    if (u->transfers)
+        return WEIR_OK;
+    if (!(u->transfers = weir_mem_zalloc(1, sizeof *u->transfers)))
         return WEIR_ERR_NOMEM;
-    for (int i = 0; i < BUFFERS; i++) {
-        if (!u->transfers->buffer[i].at)
-            WEIR_CUDA_TRY(NULL, cudaHostAlloc((void **)&u->transfers->buffer[i].at, BUFFER_BYTES,
-                                              cudaHostAllocDefault));
-        if (!u->transfers->buffer[i].done)
-            WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&u->transfers->buffer[i].done,
-                                                         cudaEventDisableTiming));
-    }
-    return WEIR_OK;
+    const weir_status status = open_buffers(u->transfers);
+    if (status != WEIR_OK)
+        weir_cuda_transfers_close(u);
+    return status;
 }
 
 void weir_cuda_transfers_close(weir_cuda_context *u)
