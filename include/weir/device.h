@@ -104,6 +104,8 @@ typedef struct weir_memory {
                                 * memory of it, file caches included */
     bool     grouped;          /* a cgroup limits `unused`, not the machine */
     size_t   auto_budget;      /* what the budget "auto" would be now; see weir_plan_options */
+    size_t   reserved;         /* of `unused`: left free where no budget is named, for what the
+                                * device's libraries load later; 0 but on cards */
     uint64_t core_allocations; /* host allocations by the library, in the whole process */
     uint64_t evicted;          /* graph off under a budget, since the device was opened: values */
     uint64_t recomputed;       /* evicted, calls run again */

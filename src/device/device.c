@@ -4,6 +4,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "device/memory/reserve.h"
 
 weir_status weir_device_fail_forked(const char *who)
 {
@@ -81,10 +82,11 @@ weir_status weir_device_set_random(weir_device *d, weir_random random)
 }
 
 /* Bytes of the budget "auto": what the device holds and what is free, less a reserve for the rest
- * of the process (1/16 of the total, at least 64 MiB; none on a device without memory). */
+ * of the process (1/16 of the total, at least 64 MiB; none on a device without memory). That is
+ * never less than weir_reserve_of. */
 static size_t auto_budget(const weir_device *d, const weir_memory_limits *space)
 {
-    const size_t least = (size_t)64 << 20, share = space->total / 16;
+    const size_t least = (size_t)64 << 20, share = space->total / WEIR_RESERVE_SHARE;
     const size_t reserve = d->ops->unreal ? 0 : share > least ? share : least;
     const size_t available = space->unused + d->pool.held + d->arena.bytes;
     return available > reserve ? available - reserve : 0;
@@ -107,6 +109,7 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->unused = space.unused;
     m->grouped = space.grouped;
     m->auto_budget = auto_budget(d, &space);
+    m->reserved = weir_reserve_of(d->ops->reserve, &space);
 }
 
 void weir_device_reset_peak(weir_device *d)
@@ -144,6 +147,9 @@ char *weir_info_text(weir_device *d)
                     "\"auto\" %.1f GB\n", d->ops->name, weir_threads_count(d->threads),
                     weir_threads_backend(), (double)m.total / 1e9, (double)m.unused / 1e9,
                     m.grouped ? " (limited by a cgroup)" : "", (double)m.auto_budget / 1e9);
+    if (m.reserved > 0)
+        weir_string_add(&s, "%.2f GB stay free, where no budget is named, for what the device's "
+                        "libraries load later\n", (double)m.reserved / 1e9);
     if (d->guard > 0)
         weir_string_add(&s, "guard zones of %zu bytes around every operand and workspace, checked "
                         "at each call (WEIR_GUARD)\n", d->guard);

@@ -105,6 +105,8 @@ typedef struct weir_device_ops {
     bool        host;           /* its memory is host memory that programs may read and write */
     bool        unreal;         /* it has no memory, and its kernels write nothing */
     weir_status (*count)(int *n);           /* devices of this kind in the machine */
+    size_t reserve; /* bytes of its memory that stay free where no budget is named, for what its
+                     * libraries load later (memory/reserve.h) */
     bool spill_slots; /* parameters and states may stay in the offload store between steps */
     /* spec: the text after "name:", or NULL */
     weir_status (*open)(weir_device *d, const char *spec);
@@ -187,6 +189,7 @@ struct weir_device {
     struct {
         char  *at;
         size_t bytes, used;             /* used: bytes of the largest plan so far */
+        bool   budgeted;                /* a plan within a named budget has used it */
     } arena;
     struct {
         char  *at;

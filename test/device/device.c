@@ -102,16 +102,16 @@ CASE(arena_grows_and_never_shrinks)
     weir_memory  m;
     weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 2});
     CHECK_OR_RETURN(d != NULL);
-    CHECK_OK(weir_device_arena(d, 0));
+    CHECK_OK(weir_device_arena(d, 0, false));
     CHECK(d->arena.at == NULL);
-    CHECK_OK(weir_device_arena(d, 1000));
+    CHECK_OK(weir_device_arena(d, 1000, false));
     CHECK(d->arena.at && d->arena.bytes == 2 * mib && (uintptr_t)d->arena.at % 64 == 0);
     char *const at = d->arena.at;
-    CHECK_OK(weir_device_arena(d, 2 * mib));
+    CHECK_OK(weir_device_arena(d, 2 * mib, false));
     CHECK(d->arena.at == at);
-    CHECK_OK(weir_device_arena(d, 5 * mib));
+    CHECK_OK(weir_device_arena(d, 5 * mib, false));
     CHECK(d->arena.bytes == 6 * mib && d->arena.at[6 * mib - 1] == 0);
-    CHECK_OK(weir_device_arena(d, mib));
+    CHECK_OK(weir_device_arena(d, mib, false));
     weir_device_memory(d, &m);
     CHECK(m.arena == 5 * mib && d->arena.bytes == 6 * mib);
     weir_device_close(d);
@@ -121,16 +121,16 @@ CASE(arena_too_large)
 {
     weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
     CHECK_OR_RETURN(d != NULL);
-    CHECK_OK(weir_device_arena(d, 1000));
-    CHECK_STATUS(weir_device_arena(d, (size_t)1 << 60), WEIR_ERR_NOMEM);
+    CHECK_OK(weir_device_arena(d, 1000, false));
+    CHECK_STATUS(weir_device_arena(d, (size_t)1 << 60, false), WEIR_ERR_NOMEM);
     CHECK_TEXT(weir_error(), "1152921504606846976 bytes");
     CHECK_TEXT(weir_error(), "the system has");
     CHECK(d->arena.at == NULL && d->arena.bytes == 0);
-    CHECK_STATUS(weir_device_arena(d, SIZE_MAX), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_device_arena(d, SIZE_MAX, false), WEIR_ERR_NOMEM);
     weir_mem_fail_nth(0, true);
-    CHECK_STATUS(weir_device_arena(d, 1000), WEIR_ERR_NOMEM);
+    CHECK_STATUS(weir_device_arena(d, 1000, false), WEIR_ERR_NOMEM);
     weir_mem_fail_nth(0, false);        /* a second attempt, after the pool was trimmed */
-    CHECK_OK(weir_device_arena(d, 1000));
+    CHECK_OK(weir_device_arena(d, 1000, false));
     weir_device_close(d);
 }
 

@@ -18,6 +18,10 @@
 #include "device/cuda/runtime/stream.h"
 #include "device/cuda/runtime/transfer.h"
 
+/* Bytes for what CUDA takes after a step's memory: modules that are loaded at their first launch,
+ * handles of cuBLASLt and cuDNN, captured runs, streams. An estimate: no card has been asked. */
+#define RESERVE ((size_t)768 << 20)
+
 /* The runtime reports both a missing and an outdated driver as cudaErrorInsufficientDriver. */
 static weir_status no_driver(void)
 {
@@ -225,6 +229,7 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 static const weir_device_ops table = {
     .name = "cuda",
     .align = WEIR_CUDA_ALIGN,
+    .reserve = RESERVE,
     .spill_slots = true,
     .count = cuda_count,
     .open = cuda_open,

@@ -5,8 +5,8 @@
 #include "device/device.h"
 
 /* Grows the arena to at least `bytes`; it never shrinks. New pages are touched once, so that no run
- * takes page faults. Fails with ERR_NOMEM. */
-weir_status weir_device_arena(weir_device *d, size_t bytes);
+ * takes page faults. budgeted: as in weir_pool_alloc. Fails with ERR_NOMEM. */
+weir_status weir_device_arena(weir_device *d, size_t bytes, bool budgeted);
 
 /* Returns its memory to the system. */
 void weir_device_arena_free(weir_device *d);

@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/memory/guard.h"
+#include "device/memory/reserve.h"
 
 #define STEPS      32 /* classes per power of two; below 32 units every multiple */
 #define REUSE      16                   /* a request accepts a free block up to 1/16 larger */
@@ -50,13 +51,27 @@ static weir_status reclaim(weir_device *d, size_t bytes)
                ? WEIR_OK : pool->reclaim(d, bytes);
 }
 
+weir_status weir_pool_alloc(weir_device *d, size_t bytes, bool huge, bool budgeted, void **p)
+{
+    if (!budgeted && d->ops->reserve > 0) {
+        const weir_memory_limits space = d->ops->space(d);
+        const size_t             kept = weir_reserve_of(d->ops->reserve, &space);
+        if (bytes <= space.unused && space.unused - bytes < kept)
+            return weir_fail(WEIR_ERR_NOMEM, "device %s: %zu bytes wanted, but of the %zu that are "
+                             "unused %zu are kept for what the device's libraries load later; a "
+                             "budget, such as \"auto\", says how many bytes to use", d->ops->name,
+                             bytes, space.unused, kept);
+    }
+    return d->ops->alloc(d, bytes, huge, p);
+}
+
 /* Allocates from the system; if that fails, returns the free blocks to it and tries again. */
 static weir_status system_take(weir_device *d, size_t bytes, void **p)
 {
-    const bool huge = bytes >= HUGE_FROM;
-    if (d->ops->alloc(d, bytes, huge, p) != WEIR_OK) {
+    const bool huge = bytes >= HUGE_FROM, budgeted = d->pool.limit < SIZE_MAX || d->arena.budgeted;
+    if (weir_pool_alloc(d, bytes, huge, budgeted, p) != WEIR_OK) {
         weir_pool_trim(d);
-        WEIR_TRY(d->ops->alloc(d, bytes, huge, p));
+        WEIR_TRY(weir_pool_alloc(d, bytes, huge, budgeted, p));
     }
     d->pool.held += bytes;
     return WEIR_OK;

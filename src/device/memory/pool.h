@@ -21,6 +21,10 @@ void weir_pool_adopt(weir_device *d, const void *p, size_t got);
  * call would have to return blocks to the system and allocate others to stay within the limit. */
 void weir_pool_set_limit(weir_device *d, size_t limit);
 
+/* Takes device memory from the system. Unless its bytes are within a budget that was named
+ * (budgeted), the device's reserve stays free, else it fails with ERR_NOMEM. */
+weir_status weir_pool_alloc(weir_device *d, size_t bytes, bool huge, bool budgeted, void **p);
+
 /* Return free blocks to the system: all of them; until at most `most` bytes are held. */
 void weir_pool_trim(weir_device *d);
 void weir_pool_trim_to(weir_device *d, size_t most);

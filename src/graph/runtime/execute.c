@@ -76,7 +76,7 @@ weir_status weir_plan_bind(weir_graph *g)
 
     weir_plan_forget_replay(p);
     WEIR_TRY(check_written(g));
-    WEIR_TRY(weir_device_arena(d, p->arena));
+    WEIR_TRY(weir_device_arena(d, p->arena, g->budget > 0));
     if (d->tickets)                     /* another plan may have reserved different slots */
         WEIR_TRY(weir_device_spill(d, 0, 0));
     for (uint32_t i = 0; i < g->storages.n; i++)

@@ -66,7 +66,7 @@ CASE(a_planted_overrun_is_seen)
         weir_graph *g = weir_graph_begin(d);
         weir_keep(weir_sum(weir_exp(x), 0, false));
         CHECK_OK(weir_graph_end(g, NULL));
-        CHECK_OK(weir_device_arena(d, g->plan->arena + 4096));
+        CHECK_OK(weir_device_arena(d, g->plan->arena + 4096, false));
         size_t peak;
         CHECK_OK(weir_graph_measure(g, &peak));
         CHECK(peak == g->plan->arena);
@@ -106,7 +106,7 @@ CASE(a_planted_overrun_in_training)
     }
     CHECK_OK(train_step(&t, 0));
     weir_graph *g = weir_step_graph(t.step);
-    CHECK_OK(weir_device_arena(t.d, g->plan->arena + 4096));
+    CHECK_OK(weir_device_arena(t.d, g->plan->arena + 4096, false));
     weir_instr *ins = top_of(g->plan);
     if (CHECK(ins != NULL)) {
         weir_kernel bad = *ins->kernel;
