@@ -77,7 +77,7 @@ add_test(NAME programs COMMAND test_programs)
 if(have_cuda)
     weir_sources(test_cuda test/device/cuda attention blas_real callbacks chain conv cpu_vs_gpu cudnn
         each_call images kernel_file libs lstm moves multiply norm offload plugin_open product reduce
-        rows same_cases source two_cards update vtable)
+        rows same_cases source spare stream two_cards update vtable)
     weir_sources(test_cuda test/emulator/tests captures failures memory streams threads)
     weir_test(cuda)
     weir_cuda_inside(test_cuda codegen/kernel_file.c codegen/kernel_trim.c codegen/source.c lib/dnn.c

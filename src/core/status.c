@@ -5,28 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_BYTES 1024
-
-typedef struct failure {
-    weir_status status;
-    char        text[TEXT_BYTES];
-} failure;
-
-static _Thread_local failure  last, poisoning;   /* poisoning: the last that poisoned a recording */
-static _Thread_local uint64_t n_poisoned;
-static _Thread_local bool     last_is_old;       /* last happened before the recording began */
+/* poisoning: the last that poisoned a recording. old: it happened before the recording began. */
+static _Thread_local weir_failure last, poisoning;
+static _Thread_local uint64_t     n_poisoned;
 
 weir_status weir_fail(weir_status s, const char *format, ...)
 {
     /* Formatted to a local buffer first: an argument may be the previous sentence itself. */
-    char text[TEXT_BYTES];
+    char text[sizeof last.text];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     memcpy(last.text, text, sizeof text);
     last.status = s;
-    last_is_old = false;
+    last.old = false;
     return s;
 }
 
@@ -47,12 +40,22 @@ void weir_error_clear(void)
 
 void weir_failures_are_old(void)
 {
-    last_is_old = true;
+    last.old = true;
+}
+
+void weir_failure_get(weir_failure *f)
+{
+    *f = last;
+}
+
+void weir_failure_set(const weir_failure *f)
+{
+    last = *f;
 }
 
 weir_status weir_fail_null(const char *function, const char *argument)
 {
-    if (last.status != WEIR_OK && last_is_old)
+    if (last.status != WEIR_OK && last.old)
         return weir_fail(last.status, "%s: %s is NULL; the last failure, before the graph: %s",
                          function, argument, last.text);
     if (last.status != WEIR_OK)

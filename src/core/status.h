@@ -2,6 +2,8 @@
 #ifndef WEIR_CORE_STATUS_H
 #define WEIR_CORE_STATUS_H
 
+#include <stdbool.h>
+
 #include "weir/base.h"
 
 /* weir_fail for functions that return a pointer: evaluates to NULL. */
@@ -14,6 +16,17 @@ weir_status weir_fail_unknown(const char *what, const char *name, size_t n, cons
 /* Puts "PATH/" before the sentence of the last failure unless it begins so, or the path is "".
  * Returns s. */
 weir_status weir_fail_inside(const char *path, weir_status s);
+
+/* A thread's last failure, kept while something is tried whose own failure is of no consequence. */
+typedef struct weir_failure {
+    weir_status status;             /* WEIR_OK: none */
+    bool        old;
+    char        text[1024];
+} weir_failure;
+
+/* Copies the calling thread's last failure; makes a copy the last failure again. */
+void weir_failure_get(weir_failure *f);
+void weir_failure_set(const weir_failure *f);
 
 /* How many failures have poisoned a recording (weir_poison), in which thread. */
 typedef struct weir_poison_mark {

@@ -33,7 +33,7 @@ static weir_status run_with_work(weir_device *d, const weir_kernel *kernel, weir
     if (w && kernel->work)
         status = weir_guard_fill(d, k->work, kernel->work, chunk);
     if (status == WEIR_OK)
-        status = kernel->run(k);
+        status = weir_kernel_run(kernel, k);
     if (w && kernel->work) {
         const weir_status checked = weir_guard_look(w, c->nin + c->nout, k->work, kernel->work,
                                                     chunk);

@@ -6,6 +6,13 @@
 #include "device/device.h"
 #include "device/memory/block.h"
 
+/* Runs the kernel; on a device that checks each call, also waits for it. */
+static inline weir_status weir_kernel_run(const weir_kernel *kernel, const weir_kargs *k)
+{
+    const weir_status s = kernel->run(k);
+    return s == WEIR_OK && k->dev->checks ? k->dev->ops->streams->check(k) : s;
+}
+
 /* Runs a call with the graph off: allocates the outputs and a workspace for its duration. rng: the
  * position in the random stream if the op draws. */
 weir_status weir_run_once(weir_device *d, const weir_call *c, weir_tensor *const *in,

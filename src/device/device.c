@@ -153,6 +153,10 @@ char *weir_info_text(weir_device *d)
     if (d->guard > 0)
         weir_string_add(&s, "guard zones of %zu bytes around every operand and workspace, checked "
                         "at each call (WEIR_GUARD)\n", d->guard);
+    if (d->unrecorded.plans > 0)
+        weir_string_add(&s, "%u plans are launched one by one, because recording them failed; the "
+                        "last: %s\n", d->unrecorded.plans,
+                        d->unrecorded.why ? d->unrecorded.why : "no memory for the sentence");
     d->ops->info(d, &s);
     weir_spill_info(&s, d->spill_dir);
     return weir_string_take(&s);

@@ -88,11 +88,17 @@ typedef struct weir_device_streams {
     weir_status (*signal)(weir_device *d, weir_stream *s, uint32_t event);
     weir_status (*await)(weir_device *d, weir_stream *s, uint32_t event);
     void        (*drain)(weir_device *d);   /* waits for all streams after a failed run */
+    /* Waits for a call that has been queued, and for its copies. Fails with what went wrong on the
+     * device until then; the sentence names the call. */
+    weir_status (*check)(const weir_kargs *k);
     /* Called at the beginning of a run. *draw gets the pointer for kargs.draw, whose contents
      * become the device's seed and the position `base` once earlier work is done. */
     weir_status (*draws)(weir_device *d, uint64_t base, const uint64_t **draw);
+    /* *may: whether runs are recorded at all. Fails with the error of earlier work that was only
+     * queued now. */
+    weir_status (*may_record)(weir_device *d, bool *may);
     /* Launches between record and recorded are captured, not run. If so_far is a failure, recorded
-     * returns it and creates no replay. */
+     * returns it and creates no replay; no failure of the captured launches is left behind. */
     weir_status (*record)(weir_device *d);
     weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
     weir_status (*replay)(weir_device *d, weir_replay *r);
@@ -203,11 +209,16 @@ struct weir_device {
     /* Slots that stay between steps come first in the offload store; each plan's slots follow. */
     WEIR_VEC(weir_spill_slot) spill_slots;
     size_t   spill_slots_end, passing; /* bytes of the former; most bytes of any plan's slots */
+    bool     checks;                   /* each call is waited for (streams->check) */
     uint64_t moves;                    /* counts changes of addresses and slots used by plans */
     /* State of src/graph for the device (scopes, tape switch, the graph being recorded). */
     void *session;
     void (*session_free)(void *session);
     void (*forget)(struct weir_block *b);   /* called when a block with an origin is freed */
+    struct {
+        uint32_t plans;                /* whose recording failed: launched one by one since */
+        char    *why;                  /* the last such failure; NULL: none, or no memory for it */
+    } unrecorded;
     uint64_t evicted, recomputed;      /* under a budget: blocks evicted, calls run again */
 };
 

@@ -46,6 +46,7 @@ static void device_destroy(weir_ref *self)
     weir_device *d = (weir_device *)self;
     d->ops->close(d);
     weir_threads_free(d->threads);
+    weir_mem_free(d->unrecorded.why);
     weir_mem_free(d->spill_dir);
     weir_vec_free(&d->spill_slots);
     weir_mem_free(d);

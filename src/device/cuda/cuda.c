@@ -122,6 +122,8 @@ static weir_status cuda_open(weir_device *d, const char *spec)
     weir_cuda_context *const u = d->impl = weir_mem_zalloc(1, sizeof *u);
     if (!u)
         return WEIR_ERR_NOMEM;
+    const char *const sync = getenv("WEIR_CUDA_SYNC");
+    d->checks = sync && strcmp(sync, "1") == 0;
     weir_status s = describe(u, ordinal);
     if (s == WEIR_OK)
         s = weir_cuda_streams_open(u);
@@ -162,10 +164,11 @@ static weir_status cuda_sync(weir_device *d)
     return weir_cuda_offload_late(weir_cuda_context_of(d));
 }
 
-/* Errors are not lost here: the next call that can fail returns them. */
+/* An error waits for the next call that can fail. */
 static double cuda_clock(const weir_device *d)
 {
-    (void)cudaStreamSynchronize(weir_cuda_compute(d));
+    weir_cuda_set_late(weir_cuda_context_of(d), cudaStreamSynchronize(weir_cuda_compute(d)),
+                       "work queued before the clock was read");
     return weir_now() - d->opened;
 }
 
@@ -195,6 +198,7 @@ static void cuda_info(weir_device *d, weir_string *s)
 
     weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n",
                     u->gpu.ordinal, u->gpu.name, u->gpu.major, u->gpu.minor, u->gpu.processors);
+    weir_cuda_streams_info(d, s);
     weir_cuda_libs_info(s);
     weir_cuda_compile_info(u, s);
     weir_cuda_offload_info(u, s);

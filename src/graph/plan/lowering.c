@@ -153,6 +153,7 @@ void weir_plan_free(weir_plan *p)
     if (!p)
         return;
     weir_plan_forget_replay(p);
+    weir_mem_free(p->unrecorded);
     weir_vec_free(&p->items);
     weir_mem_free(p->wait);
     weir_mem_free(p->item_of);

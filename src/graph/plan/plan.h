@@ -52,6 +52,8 @@ typedef struct weir_plan {
     weir_device  *dev;
     weir_replay  *replay;       /* a recorded run with these pointers; NULL: none */
     bool          ran;          /* with these pointers: the next run may be recorded */
+    bool          unrecordable; /* recording failed once: runs are never recorded again */
+    char         *unrecorded;   /* the sentence of that failure; NULL: none, or no memory for it */
     uint32_t      passes;       /* bit i: pass i ran (ir/pass_set.h) */
     double        extra_seconds;    /* of recomputation and waits, as planned */
     double        seconds;      /* of a step, as planned; 0: no budget */

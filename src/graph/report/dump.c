@@ -156,6 +156,9 @@ static void plan_header(weir_string *s, const weir_graph *g)
     if (g->plan->events)
         weir_string_add(s, "# streams: %zu of the device's, %u events between them\n",
                         stats.streams, g->plan->events - 1);
+    if (g->plan->unrecordable)
+        weir_string_add(s, "# launched one by one, because recording a run failed: %s\n",
+                        g->plan->unrecorded ? g->plan->unrecorded : "no memory for the sentence");
     training_calls(s, g);
     weir_string_add(s, "# placement: %s; passes:", g->plan->strategy);
     passes(s, g->plan->passes);

@@ -136,7 +136,7 @@ static weir_status run_one(weir_device *d, weir_instr *ins, const draws *r, weir
     ins->args.draw = r->in_device;
     ins->args.stream = stream;
     *r->at = ins;
-    return ins->kernel->run(&ins->args);
+    return weir_kernel_run(ins->kernel, &ins->args);
 }
 
 /* With `ran`, checks the guard zones of the operands and workspace of instruction i after its run;
@@ -179,6 +179,8 @@ static weir_status run_each(weir_graph *g, const draws *r, bool profile, weir_tr
         weir_status  status = run_one(g->dev, ins, r, NULL);
         if (profile)
             ins->seconds += weir_device_clock(g->dev) - begin;
+        if (status == WEIR_OK && g->dev->ops->streams && !g->dev->checks)
+            status = g->dev->ops->streams->check(&ins->args);
         if (g->dev->guard)
             status = look_at_instr(g, i, true, status);
         WEIR_TRY(status);
@@ -244,24 +246,52 @@ static bool replays(const weir_plan *p)
     return p->n > 0;
 }
 
+/* Notes in plan and device why runs of the plan are launched one by one from now on. */
+static void note_unrecordable(weir_device *d, weir_plan *p)
+{
+    p->unrecordable = true;
+    p->unrecorded = weir_mem_strdup(weir_error());
+    d->unrecorded.plans++;
+    weir_mem_free(d->unrecorded.why);
+    d->unrecorded.why = weir_mem_strdup(weir_error());
+}
+
+/* Records a run. A failed recording has run nothing, so it costs the plan its replays and no more:
+ * a fault of the card is met again by the launches one by one. */
+static void record_run(weir_device *d, weir_plan *p, const draws *r)
+{
+    const weir_device_streams *const q = d->ops->streams;
+    weir_failure                     before;
+
+    weir_failure_get(&before);
+    weir_status status = q->record(d);
+    if (status == WEIR_OK)
+        status = q->recorded(d, run_list(d, p, r), &p->replay);
+    if (status == WEIR_OK)
+        return;
+    q->drain(d);
+    note_unrecordable(d, p);
+    weir_failure_set(&before);
+}
+
 /* The first run launches kernels one by one, which loads them; the second is recorded, and it and
- * all later ones replay the recording. */
+ * all later ones replay the recording. If it cannot be recorded, all are launched one by one. */
 static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
 {
     const weir_device_streams *const q = d->ops->streams;
+    bool                             may = false;
 
-    if (!p->replay && (!p->ran || !replays(p))) {
-        const weir_status status = run_list(d, p, r);
-        p->ran = status == WEIR_OK;
-        if (!p->ran)
-            q->drain(d);
-        return status;
-    }
-    if (!p->replay) {
-        WEIR_TRY(q->record(d));
-        WEIR_TRY(q->recorded(d, run_list(d, p, r), &p->replay));
-    }
-    return q->replay(d, p->replay);
+    if (!p->replay && p->ran && !p->unrecordable && replays(p))
+        WEIR_TRY(q->may_record(d, &may));
+    if (may)
+        record_run(d, p, r);
+    if (p->replay)
+        return q->replay(d, p->replay);
+    const weir_status status = run_list(d, p, r);
+    p->ran = status == WEIR_OK;
+    if (!p->ran)
+        q->drain(d);
+    return status;
 }
 
 /* Completes the error of an index out of range with how far the run got. */

@@ -49,6 +49,7 @@ static bool may_be_silent(const char *function)
         "cudaHostAlloc", "cudaEventElapsedTime", "cuModuleUnload", "cuModuleGetFunction",
         "cuModuleLoadData", "cublasLtMatmulAlgo", "cudnnBackendCreateDescriptor",
         "cudnnBackendSetAttribute", "cudnnBackendGetAttribute", "cudnnBackendFinalize",
+        "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate", "cudaGraphUpload",
     };
     for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
         if (starts(function, known[i]))

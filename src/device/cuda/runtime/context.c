@@ -1,6 +1,17 @@
 /* context.c - the streams that work is queued on; CUDA errors as statuses. */
 #include "device/cuda/runtime/context.h"
 
+/* Errors of running kernels are met by any later call. */
+static const char *hint(cudaError_t e)
+{
+    const bool lasting = e == cudaErrorIllegalAddress || e == cudaErrorMisalignedAddress ||
+                         e == cudaErrorLaunchFailure || e == cudaErrorLaunchTimeout ||
+                         e == cudaErrorAssert || e == cudaErrorHardwareStackError ||
+                         e == cudaErrorIllegalInstruction || e == cudaErrorInvalidAddressSpace ||
+                         e == cudaErrorInvalidPc;
+    return lasting ? "; an earlier operation caused it: WEIR_CUDA_SYNC=1 names it" : "";
+}
+
 weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what)
 {
     if (e == cudaSuccess)
@@ -8,10 +19,18 @@ weir_status weir_cuda_status(cudaError_t e, const weir_call *c, const char *what
     (void)cudaGetLastError();
     const weir_status s = e == cudaErrorMemoryAllocation ? WEIR_ERR_NOMEM : WEIR_ERR_DEVICE;
     if (c)
-        return weir_call_fail(s, c, "%s: %s (%s)", what, cudaGetErrorString(e),
-                              cudaGetErrorName(e));
-    return weir_fail(s, "device cuda: %s: %s (%s)", what, cudaGetErrorString(e),
-                     cudaGetErrorName(e));
+        return weir_call_fail(s, c, "%s: %s (%s)%s", what, cudaGetErrorString(e),
+                              cudaGetErrorName(e), hint(e));
+    return weir_fail(s, "device cuda: %s: %s (%s)%s", what, cudaGetErrorString(e),
+                     cudaGetErrorName(e), hint(e));
+}
+
+void weir_cuda_set_late(weir_cuda_context *c, cudaError_t e, const char *of)
+{
+    if (e == cudaSuccess || c->pending.late != cudaSuccess)
+        return;
+    c->pending.late = e;
+    c->pending.late_of = of;
 }
 
 /* Called before any work is queued: launches waiting updates. */
@@ -20,10 +39,8 @@ static void launch_waiting(const weir_device *d)
     weir_cuda_context *const c = weir_cuda_context_of(d);
 
     weir_cuda_here(d);
-    const cudaError_t e = c->pending.flush ? c->pending.flush(c->pending.arg) : cudaSuccess;
-
-    if (e != cudaSuccess)
-        c->pending.late = e;
+    if (c->pending.flush)
+        weir_cuda_set_late(c, c->pending.flush(c->pending.arg), "launch of pending updates");
 }
 
 cudaStream_t weir_cuda_stream(const weir_kargs *k)
@@ -44,5 +61,5 @@ weir_status weir_cuda_late(const weir_device *d)
     const cudaError_t        e = c->pending.late;
 
     c->pending.late = cudaSuccess;
-    return weir_cuda_status(e, NULL, "launch of pending updates");
+    return weir_cuda_status(e, NULL, c->pending.late_of);
 }

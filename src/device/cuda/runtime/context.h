@@ -26,7 +26,9 @@ typedef struct weir_cuda_context {
     struct {                                /* updates that wait for a common launch (update.h) */
         cudaError_t (*flush)(void *arg);    /* launches them; NULL: no update so far */
         void         *arg;
-        cudaError_t   late;                 /* the error of a flush, until it is reported */
+        cudaError_t   late;                 /* the first error of a flush, or of a wait that cannot
+                                             * return it, until it is reported */
+        const char   *late_of;              /* what failed; a static text */
     } pending;
     /* Owned parts. The file that defines a part creates it when it is first needed (NULL until
      * then) and closes it. */
@@ -53,6 +55,9 @@ static inline void weir_cuda_here(const weir_device *d)
 {
     (void)cudaSetDevice(weir_cuda_context_of(d)->gpu.ordinal);
 }
+
+/* Remembers e for weir_cuda_late unless it is cudaSuccess or another error waits there. */
+void weir_cuda_set_late(weir_cuda_context *c, cudaError_t e, const char *of);
 
 /* The run's stream; the device's compute stream. Each launches waiting updates first; if that
  * fails, weir_cuda_late reports it, once. */

@@ -326,6 +326,15 @@ weir_status weir_cuda_swap_settle(weir_device *d, weir_status so_far)
     return status;
 }
 
+cudaError_t weir_cuda_offload_wait(const weir_cuda_context *u)
+{
+    cudaError_t e = cudaSuccess;
+
+    for (int direction = OUT; u->offload && direction < DIRECTIONS && e == cudaSuccess; direction++)
+        e = cudaStreamSynchronize(u->offload->stream[direction]);
+    return e;
+}
+
 weir_status weir_cuda_offload_late(weir_cuda_context *u)
 {
     struct weir_cuda_offload *const s = u->offload;

@@ -14,6 +14,9 @@ weir_status weir_cuda_swap_speed(weir_device *d, double *out, double *in);
 /* The first unreported failure of a copy to or from the file. */
 weir_status weir_cuda_offload_late(weir_cuda_context *c);
 
+/* Waits for the copies under way, if there is a store. */
+cudaError_t weir_cuda_offload_wait(const weir_cuda_context *c);
+
 void weir_cuda_offload_close(weir_cuda_context *c);
 void weir_cuda_offload_info(const weir_cuda_context *c, weir_string *s);
 

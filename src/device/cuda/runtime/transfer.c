@@ -4,6 +4,8 @@
  * whatever memory the caller has, and so that an upload need not be waited for. */
 #include "device/cuda/runtime/transfer.h"
 
+#include "device/cuda/runtime/stream.h"
+
 enum { BUFFERS = 2, CANARY = 0xa5 };
 
 #define BUFFER_BYTES ((size_t)4 << 20)
@@ -58,7 +60,7 @@ void weir_cuda_transfers_close(weir_cuda_context *u)
 weir_status weir_cuda_fill_bytes(weir_device *d, void *p, int byte, size_t n)
 {
     WEIR_CUDA_TRY(NULL, cudaMemsetAsync(p, byte, n, weir_cuda_compute(d)));
-    return weir_cuda_late(d);
+    return weir_cuda_queued(d, "fill");
 }
 
 static weir_status upload_some(weir_device *d, char *to, const char *from, size_t n)
@@ -81,7 +83,7 @@ weir_status weir_cuda_upload(weir_device *d, void *to, const void *from, size_t 
     for (size_t at = 0; at < n; at += BUFFER_BYTES)
         WEIR_TRY(upload_some(d, (char *)to + at, (const char *)from + at,
                              n - at < BUFFER_BYTES ? n - at : BUFFER_BYTES));
-    return weir_cuda_late(d);
+    return weir_cuda_queued(d, "upload");
 }
 
 weir_status weir_cuda_download(weir_device *d, void *to, const void *from, size_t n)
