@@ -96,7 +96,7 @@ foreach(name IN ITEMS attention attention_half attention_half_grad compare conv_
     softmax update)
     list(APPEND cuda_kernels src/device/cuda/kernels/${name}.cu)
 endforeach()
-foreach(name IN ITEMS fault rng_state)
+foreach(name IN ITEMS code fault rng_state)
     list(APPEND cuda_kernels src/device/cuda/runtime/${name}.cu)
 endforeach()
 

@@ -145,6 +145,19 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int n)
     return entry.say(attribute(value, what));
 }
 
+/* $WEIR_EMULATED_CODE: the architecture that kernels were compiled for, 10 major + minor. */
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *function)
+{
+    EMULATE_ENTER;
+    const char *const asked = getenv("WEIR_EMULATED_CODE");
+    if (!function)
+        return entry.say(cudaErrorInvalidDeviceFunction);
+    memset(a, 0, sizeof *a);
+    a->maxThreadsPerBlock = 1024;
+    a->ptxVersion = a->binaryVersion = asked && *asked ? atoi(asked) : 90;
+    return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetPCIBusId(char *to, int capacity, int n)
 {
     EMULATE_ENTER;

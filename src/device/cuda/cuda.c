@@ -10,6 +10,7 @@
 #include "device/cuda/kernels/update.h"
 #include "device/cuda/lib/blas.h"
 #include "device/cuda/lib/dnn.h"
+#include "device/cuda/runtime/code.h"
 #include "device/cuda/runtime/context.h"
 #include "device/cuda/runtime/fault.h"
 #include "device/cuda/runtime/host_abi.h"
@@ -126,6 +127,8 @@ static weir_status cuda_open(weir_device *d, const char *spec)
     d->checks = sync && strcmp(sync, "1") == 0;
     weir_status s = describe(u, ordinal);
     if (s == WEIR_OK)
+        s = weir_cuda_code_check(u);
+    if (s == WEIR_OK)
         s = weir_cuda_streams_open(u);
     if (s != WEIR_OK)
         cuda_close(d);
@@ -199,6 +202,7 @@ static void cuda_info(weir_device *d, weir_string *s)
     weir_string_add(s, "card %d: %s, compute capability %d.%d, %d multiprocessors\n",
                     u->gpu.ordinal, u->gpu.name, u->gpu.major, u->gpu.minor, u->gpu.processors);
     weir_cuda_streams_info(d, s);
+    weir_cuda_code_info(u, s);
     weir_cuda_libs_info(s);
     weir_cuda_compile_info(u, s);
     weir_cuda_offload_info(u, s);

@@ -1,5 +1,6 @@
 /* vtable.c - tests of the CUDA device's table of functions, on the emulated card. */
 #include "device/cuda/card_fixture.h"
+#include "device/memory/reserve.h"
 
 #include <unistd.h>
 
@@ -47,7 +48,9 @@ CASE(out_of_memory)
 
     CHECK_OR_RETURN(card_fixture_of(&card));
     const size_t before = card.allocated();             /* by devices of other cases */
-    snprintf(bytes, sizeof bytes, "%zu", before + 4194304);
+    const size_t total = ((before + 4194304) * WEIR_RESERVE_SHARE + WEIR_RESERVE_SHARE - 2) /
+                         (WEIR_RESERVE_SHARE - 1);      /* 4 MiB beside what is kept free */
+    snprintf(bytes, sizeof bytes, "%zu", total);
     setenv("WEIR_EMULATED_BYTES", bytes, 1);
     weir_device *const d = weir_device_open("cuda", NULL);
     if (!CHECK(d != NULL)) {
@@ -55,7 +58,7 @@ CASE(out_of_memory)
         return;
     }
     void *p = &p;
-    CHECK_STATUS(d->ops->alloc(d, 4194305, false, &p), WEIR_ERR_NOMEM);
+    CHECK_STATUS(d->ops->alloc(d, total - before + 1, false, &p), WEIR_ERR_NOMEM);
     CHECK_TEXT(weir_error(), "out of memory");
     weir_tensor *const x = weir_input(d, weir_1d(WEIR_F32, 1 << 19));
     weir_tensor *const y = weir_input(d, weir_1d(WEIR_F32, (1 << 19) + 1));
@@ -86,6 +89,27 @@ CASE(no_card)
     CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
     CHECK_TEXT(weir_error(), "the driver is for CUDA");
     card.recover();
+}
+
+CASE(code_for_the_card)
+{
+    card_fixture card;
+    CHECK_OR_RETURN(card_fixture_of(&card));
+    card.fail("cudaFuncGetAttributes", 1, cudaErrorNoKernelImageForDevice);
+    CHECK(!weir_device_open("cuda", NULL));
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "card 0 (emulated card) is sm_90: build it with WEIR_CUDA_ARCH=90");
+    card.recover();
+    for (int old = 0; old < 2; old++) {
+        setenv("WEIR_EMULATED_CODE", old ? "75" : "90", 1);
+        weir_device *const d = weir_device_open("cuda", NULL);
+        char *const        info = weir_info_text(d);
+        CHECK_TEXT(info, old ? "this card runs those for sm_75" : "this card runs those for sm_90");
+        CHECK((strstr(info, "warning: they are for cards older than this one") != NULL) == old);
+        weir_text_free(info);
+        weir_device_close(d);
+    }
+    unsetenv("WEIR_EMULATED_CODE");
 }
 
 /* The plugin for real cards, if it was built: opens a device, or fails with a sentence that says

@@ -17,6 +17,7 @@ typedef struct weir_cuda_context {
     struct {                                /* constant once the device is open */
         int  ordinal;
         int  major, minor;                  /* compute capability */
+        int  code;                          /* that of the kernels it runs, 10 major + minor */
         int  processors;                    /* multiprocessors */
         int  clock, memory_clock, bus;      /* kHz, kHz, bits; 0: unknown */
         char name[128];
