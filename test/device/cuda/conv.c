@@ -5,7 +5,11 @@
 #include <dlfcn.h>
 
 #include "check.h"
+#include "core/attr.h"
 #include "core/mem.h"
+#include "core/shape.h"
+#include "device/kernel.h"
+#include "graph/ops/op.h"
 #include "emulator/inject.h"
 #include "device/cuda/lib/dnn.h"
 #include "weir.h"
@@ -146,6 +150,41 @@ CASE(sizes_that_are_counted)
 }
 
 /* ---- the emulated card ---- */
+
+/* Chooses a kernel for a convolution of these sizes, for which there need be no memory. */
+static weir_status choose(weir_device *d, weir_desc x, weir_desc w, const char **impl)
+{
+    const weir_conv2d_attr a = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    weir_layout            in[2] = {{.desc = x}, {.desc = w}}, out[WEIR_MAX_OUT];
+    const weir_kernel     *kernel = NULL;
+    weir_call c = {.op = WEIR_OP_CONV2D, .def = weir_opdef_of(WEIR_OP_CONV2D), .nin = 2, .nout = 1,
+                   .in = in, .out = out, .attr = &a, .attr_bytes = sizeof a, .alias = -1};
+
+    for (int i = 0; i < 2; i++)
+        weir_shape_dense(&in[i]);
+    WEIR_TRY(c.def->infer(&c));
+    const weir_status s = weir_kernel_of(d, &c, &kernel);
+    *impl = kernel ? kernel->impl : "";
+    return s;
+}
+
+/* 2^23 rows of blocks times 256 or 255 columns. */
+CASE(more_blocks_than_a_launch_has)
+{
+    const char *impl;
+
+    setenv("WEIR_PLUGINS", WEIR_TEST_PLUGINS, 1);
+    setenv("WEIR_CONV", "own", 1);
+    weir_device *const d = weir_device_open("cuda", NULL);
+    CHECK_OR_RETURN(d != NULL);
+    const weir_desc x = weir_4d(WEIR_F32, 1, 1, (1 << 15) + 1, (1 << 14) + 1);
+    CHECK_OK(choose(d, x, weir_4d(WEIR_F32, 16320, 1, 2, 2), &impl));
+    CHECK(strcmp(impl, "cuda") == 0);
+    CHECK_STATUS(choose(d, x, weir_4d(WEIR_F32, 16384, 1, 2, 2), &impl), WEIR_ERR_NOKERNEL);
+    CHECK_TEXT(weir_error(), "2147483648 blocks");
+    weir_device_close(d);
+    unsetenv("WEIR_CONV");
+}
 
 static long (*ran)(int);
 static long (*live)(void);

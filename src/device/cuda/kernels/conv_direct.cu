@@ -435,6 +435,12 @@ static bool by_product(const conv *c)
     return c->groups == 1 || (c->cg >= FEW && c->og >= FEW);
 }
 
+/* Of a product; at most INT32_MAX, the most that a launch may have. */
+static int64_t blocks_of(const conv *c)
+{
+    return weir_cuda_conv_blocks(c->rows, c->columns, c->groups, c->slices);
+}
+
 template <class T> static weir_status forward_run(const weir_kargs *k)
 {
     const conv    c = ((const plan *)k->state)->c;
@@ -444,7 +450,7 @@ template <class T> static weir_status forward_run(const weir_kargs *k)
                            WEIR_CUDA_THREADS, c, (const T *)k->src[0], (const T *)k->src[1], bias,
                            (T *)k->dst[0]);
     return weir_launch(k, product<T, WEIR_CONV_FORWARD>,
-                       (unsigned)(c.rows * c.columns * c.groups), SIDE * SIDE, c,
+                       (unsigned)blocks_of(&c), SIDE * SIDE, c,
                        (const T *)k->src[0], (const T *)k->src[1], bias, (T *)k->dst[0]);
 }
 
@@ -456,7 +462,7 @@ template <class T> static weir_status grad_x_run(const weir_kargs *k)
                            WEIR_CUDA_THREADS, c, (const T *)k->src[0], (const T *)k->src[1],
                            (T *)k->dst[0]);
     return weir_launch(k, product<T, WEIR_CONV_GRAD_X>,
-                       (unsigned)(c.rows * c.columns * c.groups), SIDE * SIDE, c,
+                       (unsigned)blocks_of(&c), SIDE * SIDE, c,
                        (const T *)k->src[0], (const T *)k->src[1], (const T *)NULL,
                        (T *)k->dst[0]);
 }
@@ -471,8 +477,7 @@ static weir_status slices_run(const weir_kargs *k, const conv &c, To *to)
         return weir_launch(k, direct_w<T, To>, dim3((unsigned)blocks, (unsigned)c.slices),
                            dim3(LANES, LINES), c, x, dy, to);
     return weir_launch(k, product_w<T, To>,
-                       (unsigned)(c.rows * c.columns * c.groups * c.slices), SIDE * SIDE, c, x, dy,
-                       to);
+                       (unsigned)blocks_of(&c), SIDE * SIDE, c, x, dy, to);
 }
 
 template <class T> static weir_status grad_w_run(const weir_kargs *k)
@@ -514,7 +519,7 @@ static conv conv_of(const weir_conv *g, pass p, bool slices)
     const bool    w = p == WEIR_CONV_GRAD_W, x = p == WEIR_CONV_GRAD_X;
     c.rows = (int32_t)ceil_div(w ? c.og : x ? c.places : c.pixels, TILE);
     c.columns = (int32_t)ceil_div(w ? c.taps * c.cg : x ? c.cg : c.og, TILE);
-    const int64_t blocks = by_product(&c) ? (int64_t)c.rows * c.columns * c.groups
+    const int64_t blocks = by_product(&c) ? weir_cuda_conv_blocks(c.rows, c.columns, c.groups, 1)
                                           : ceil_div((int64_t)c.o * c.cg, LANES) * c.taps;
     c.slices = w && slices ? (int32_t)weir_cuda_conv_slices(blocks, c.pixels) : 1;
     c.slice = (int32_t)ceil_div(c.pixels, c.slices);
@@ -542,11 +547,15 @@ weir_status weir_cuda_conv_own(const weir_call *c, const weir_conv *g, pass p, b
     if (!weir_cuda_conv_fits(g))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CUDA kernels index pixels and channels "
                               "with 30 bits");
+    const conv how = conv_of(g, p, slices);
+    if (by_product(&how) && blocks_of(&how) > INT32_MAX)
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CUDA kernel would need %lld blocks, a "
+                              "launch has at most %d", (long long)blocks_of(&how), INT32_MAX);
     plan *const s = (plan *)weir_mem_zalloc(1, sizeof *s);
     if (!s)
         return WEIR_ERR_NOMEM;
     s->g = *g;
-    s->c = conv_of(g, p, slices);
+    s->c = how;
     s->slices = slices;
     *out = (weir_kernel){.run = run, .state = s, .destroy = weir_mem_free, .impl = "cuda"};
     if (p == WEIR_CONV_GRAD_W && slices) {
