@@ -45,6 +45,11 @@ check "$?" "capacity.py finds batches: $(cat "$work/capacity.md")"
 "$python" "$root/bench/capacity.py" lenet --weir "$build/weir" --device sim:abacus \
     >"$work/said" 2>"$work/err"
 says err "unknown preset or key 'abacus'"
+WEIR_BUILD="$build" "$python" "$root/bench/capacity.py" lenet --capacity 16MB --start 4 \
+    --cases on >"$work/said" 2>"$work/err"
+check "$?" "capacity.py finds the tool in WEIR_BUILD: $(cat "$work/err")"
+WEIR_BUILD="$work/none" "$python" "$root/bench/capacity.py" lenet >"$work/said" 2>"$work/err"
+says err "there is no program $work/none/weir"
 
 cat >"$work/look.py" <<'END'
 import csv, json, sys

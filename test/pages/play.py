@@ -62,8 +62,8 @@ class Place:
                     if name not in UNSET}
         self.env.update(PATH=tools + os.pathsep + os.environ["PATH"], OMP_WAIT_POLICY="passive",
                         PYTHONDONTWRITEBYTECODE="1", MPLBACKEND="Agg")
-        if not long:
-            self.env["PYTHONPATH"] = os.path.join(build, "python")
+        if not long:        # pages see this build alone, also scripts that resolve links
+            self.env.update(PYTHONPATH=os.path.join(build, "python"), WEIR_BUILD=build)
 
     def find_python(self, build):
         """Makes self.python a script that runs the interpreter of the build's module."""

@@ -86,6 +86,14 @@ const char *weir_svg_bytes(const weir_chart *c, double bytes, char buf[WEIR_SVG_
     return buf;
 }
 
+const char *weir_svg_amount(double bytes, char buf[WEIR_SVG_BYTES])
+{
+    weir_chart c = {0};
+
+    choose_unit(&c, bytes);
+    return weir_svg_bytes(&c, bytes, buf);
+}
+
 /* The smallest step of 1, 2 or 5 times a power of ten that divides `length` into at most `parts`
  * parts. */
 static double tick_step(double length, int parts)

@@ -54,6 +54,9 @@ void weir_svg_subtitle(weir_chart *c, const char *format, ...)
 #define WEIR_SVG_BYTES 40
 const char *weir_svg_bytes(const weir_chart *c, double bytes, char buf[WEIR_SVG_BYTES]);
 
+/* The same in the unit that fits these bytes: "50.40 kB". */
+const char *weir_svg_amount(double bytes, char buf[WEIR_SVG_BYTES]);
+
 /* Writes grid, ticks and names of both axes; call it before the content. */
 void weir_svg_axes(weir_chart *c, const char *xname, const char *yname);
 

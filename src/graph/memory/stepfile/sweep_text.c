@@ -184,11 +184,11 @@ static void draw_line(weir_chart *chart, const weir_sweep *c, uint32_t i, const 
                         weir_svg_x(chart, share_of(c, p->budget_bytes)),
                         weir_svg_y(chart, weir_sweep_extra(p)), radius);
         weir_svg_text(chart->s, l->policy);
-        snprintf(bytes, sizeof bytes, "%.4g MB", (double)p->budget_bytes / 1e6);
         weir_string_add(chart->s,
                         ": %s, %.1f %%: %.2f %% more time, %zu recomputed</title>"
                         "</circle>\n",
-                        bytes, share_of(c, p->budget_bytes), weir_sweep_extra(p), p->recomputed);
+                        weir_svg_amount((double)p->budget_bytes, bytes),
+                        share_of(c, p->budget_bytes), weir_sweep_extra(p), p->recomputed);
     }
     weir_string_add(chart->s, "</g>\n");
 }
@@ -208,14 +208,16 @@ static void picture(const weir_sweep *c, weir_string *s)
                                           "#22303c", "#c65b9c", "#8a8d3a", "#2fa5b3", "#a0694b"};
     enum { COLOURS = sizeof colours / sizeof *colours };
     weir_chart chart = weir_svg_begin(s, 100, top_of(c), 0, c->name);
+    char       whole[WEIR_SVG_BYTES], resident[WEIR_SVG_BYTES];
 
     chart.unit = 1;
     chart.unit_name = "% of the step";
     chart.strip = 0;
-    weir_svg_subtitle(&chart, "%zu operation%s, %.3f ms; %.1f MB without a budget, %.1f MB of "
-                      "them always there%s", c->whole.operations,
+    weir_svg_subtitle(&chart, "%zu operation%s, %.3f ms; %s without a budget, %s of "
+                      "it always there%s", c->whole.operations,
                       c->whole.operations == 1 ? "" : "s", c->whole.step_ms,
-                      (double)c->whole.whole_bytes / 1e6, (double)c->whole.resident_bytes / 1e6,
+                      weir_svg_amount((double)c->whole.whole_bytes, whole),
+                      weir_svg_amount((double)c->whole.resident_bytes, resident),
                       c->link_out > 0 ? "; with offloading" : "");
     weir_string_add(s, "<clipPath id=\"plot\"><path d=\"M%g %gh%gv%gh%gZ\"/></clipPath>\n",
                     WEIR_SVG_X - 9, WEIR_SVG_Y, WEIR_SVG_W + 18, WEIR_SVG_H + 9, -WEIR_SVG_W - 18);

@@ -207,7 +207,7 @@ CASE(the_first_rows_of_a_curve_differ)
     weir_stepfile_free(o);
 }
 
-CASE(names_in_pictures_are_escaped)
+CASE(names_and_bytes_in_pictures)
 {
     folder f;
     CHECK_OR_RETURN(folder_make(&f));
@@ -219,6 +219,8 @@ CASE(names_in_pictures_are_escaped)
     weir_sweep *const c = o ? weir_stepfile_sweep(o, NULL) : NULL;
     char *const       svg = weir_sweep_text(c, WEIR_SWEEP_SVG);
     CHECK_TEXT(svg ? svg : weir_error(), "<title>&lt;a&gt; &amp; &quot;b&quot; </title>");
+    CHECK_TEXT(svg ? svg : "", "; 64 B without a budget, 0 B of it always there");
+    CHECK_TEXT(svg ? svg : "", ": 64 B, 100.0 %");
     weir_text_free(svg);
     weir_sweep_free(c);
     weir_stepfile_free(o);
