@@ -100,7 +100,9 @@ WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *opti
  * (ERR_INDEX for an index out of range), with ERR_STATE before weir_graph_end or if the host holds
  * an address of a value that must leave memory (weir_tensor_memory), with ERR_NOMEM if the arena
  * cannot be allocated, with ERR_IO if the spill file fails. Updates that were done by then stay
- * done; its random numbers are returned to the stream, so that a repeated run draws them again. */
+ * done; its random numbers are returned to the stream, so that a repeated run draws them again.
+ * Fails with ERR_BUDGET, having computed nothing, if the graph no longer fits the device's budget
+ * (weir_device_set_budget). */
 WEIR_API weir_status weir_graph_run(weir_graph *g);
 
 /* Frees the graph, and its outputs unless retained. Valid at any time; NULL is fine. */
@@ -163,7 +165,8 @@ WEIR_API weir_status weir_graph_cost_of(const weir_graph *g, weir_graph_cost *c)
 
 /* Runs the step once over an arena full of canaries and reports the highest arena byte that changed
  * (rounded up to the alignment): the measured step peak, in bytes. It equals arena_bytes; anything
- * else is a bug. It is a real run: parameters are updated. Fails as weir_graph_run. */
+ * else is a bug. It is a real run: parameters are updated. Fails as weir_graph_run (ERR_BUDGET
+ * too). */
 WEIR_API weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak);
 
 /* The first operation of a run, in the order of execution, whose result holds a NaN or an infinity.
@@ -185,7 +188,8 @@ typedef struct weir_nonfinite {
 /* Runs the planned step once and looks at every result. Afterwards parameters, states and the
  * random stream are as before; kept results have the values of this run. The host holds a copy of
  * what the step overwrites meanwhile, outside any budget. nan_only: an infinity, such as that of an
- * attention mask, is fine. Fails as weir_graph_run, and with ERR_NOMEM. */
+ * attention mask, is fine. Fails as weir_graph_run (ERR_BUDGET,
+ * too), and with ERR_NOMEM. */
 WEIR_API weir_status weir_graph_find_nonfinite(weir_graph *g, bool nan_only,
                                                weir_nonfinite *found);
 

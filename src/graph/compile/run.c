@@ -1,6 +1,7 @@
 /* run.c - runs a planned graph: offloads, binds and notes changes before the run, and hands
  * measured times to replanning after it. */
 #include "core/status.h"
+#include "device/memory/arena.h"
 #include "device/memory/pool.h"
 #include "graph/eager/evict.h"
 #include "graph/ir/session.h"
@@ -84,10 +85,33 @@ static weir_status check_runnable(const char *who, const weir_graph *g)
                      who);
 }
 
+/* Keeps a graph whose budget is the device's within it, whatever was made since it was planned: an
+ * arena that other graphs left too large is freed, and made as large as this graph needs. */
+static weir_status keep_budget(const weir_graph *g)
+{
+    weir_device *const d = g->dev;
+
+    if (g->budget == 0 || g->budget != d->pool.limit)
+        return WEIR_OK;
+    const size_t resident = weir_plan_resident(g), needed = g->plan->arena;
+    if (resident > g->budget || needed > g->budget - resident)
+        return weir_fail(WEIR_ERR_BUDGET, "weir_graph_run: the graph of %zu operations no longer "
+                         "fits into the device's budget of %zu bytes: it needs %zu, and %zu are "
+                         "taken by parameters, states, inputs and outputs, some of them made since "
+                         "it was planned: %zu too many", g->recorded, g->budget, needed, resident,
+                         resident + needed - g->budget);
+    if (d->arena.used > needed && d->arena.used > g->budget - resident) {
+        weir_device_arena_free(d);
+        d->moves++;                     /* plans are bound again, even to the same address */
+    }
+    return WEIR_OK;
+}
+
 /* All that precedes the first instruction of a run. */
 static weir_status prepare(weir_graph *g)
 {
     WEIR_TRY(offload_all(g));
+    WEIR_TRY(keep_budget(g));
     if (!weir_plan_is_bound(g))
         WEIR_TRY(weir_plan_bind(g));
     if (g->session->evict)
@@ -149,5 +173,6 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
     WEIR_TRY(offload_all(g));
+    WEIR_TRY(keep_budget(g));           /* now: a run must not free the arena that is painted */
     return weir_plan_measure(g, weir_graph_run, arena_peak);
 }

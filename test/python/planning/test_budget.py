@@ -158,3 +158,72 @@ def test_guard_zones_keep_the_bits():
     assert plain[:2] == zones[:2]
     assert plain[2].guard_bytes == 0 and zones[2].guard_bytes == 256
     assert zones[2].planned_peak_bytes <= zones[2].budget_bytes
+
+
+def counters(dev):
+    """(persistent bytes, arena bytes) by the device's counters."""
+    m = capi.weir_memory()
+    capi.weir_device_memory(dev.handle, m)
+    return m.persistent, m.arena
+
+
+def train_and_validate(budget, sizes=(4, 8, 16), late=0):
+    """Trains on batches of these sizes and validates after each in a graph of its own, all within
+    the device's budget. (bits of losses, logits and states, highest persistent + arena)"""
+    dev = weir.cpu()
+    dev.SetRandSeed(3)
+    rng = np.random.default_rng(1)
+    batches = [(tensor.Tensor(data=rng.normal(size=(n, 3, 12, 12)).astype(np.float32), device=dev,
+                              requires_grad=False),
+                tensor.Tensor(data=rng.integers(0, 4, n).astype(np.int32), dtype=tensor.int32,
+                              device=dev, requires_grad=False)) for n in sizes]
+    net = Net()
+    net.optimizer = opt.SGD(lr=0.1, momentum=0.9)
+    dev.SetBudget(budget)
+    net.compile([batches[0][0]], use_graph=True)
+    bits, peaks = [], []
+    validation = None
+    try:
+        for turn in range(3):
+            net.eval()
+            if validation is None:
+                with dev.graph() as validation:
+                    logits = net(batches[0][0])
+            validation.run()
+            bits.append(tensor.to_numpy(logits).tobytes())
+            peaks.append(sum(counters(dev)))
+            net.train()
+            for x, t in batches:
+                bits.append(tensor.to_numpy(net(x, t)[1]).tobytes())
+                peaks.append(sum(counters(dev)))
+            if late and turn == 1:
+                beside = weir.zeros((late,), "float32")
+                beside.data.value.state()
+        bits += [tensor.to_numpy(s).tobytes() for _, s in sorted(net.get_states().items())]
+        stats = [g.stats for g in (*net.graphs, validation)]
+        planned = stats[-1]["persistent_bytes"] + max(s["arena_bytes"] for s in stats)
+        assert len(stats) == 4 and planned <= peaks[-1] <= max(peaks)
+        assert budget is None or max(peaks) <= budget
+        return bits, planned
+    finally:
+        dev.SetBudget(None)
+        autograd.training = False
+
+
+def test_one_budget_of_training_and_validation():
+    """Four graphs, of three batch sizes and of validation, take turns within the device's budget,
+    by its counters, with the same bits; an arena left by larger plans is freed on the way."""
+    bits, whole = train_and_validate(None)
+    for percent in (95, 80, 60):
+        mine, planned = train_and_validate(whole * percent // 100)
+        assert mine == bits and planned <= whole * percent // 100
+
+
+def test_what_is_made_later_counts():
+    """A graph that no longer fits beside a later tensor is refused with the bytes too many."""
+    _, whole = train_and_validate(None)
+    with pytest.raises(errors.BudgetError,
+                       match=f"graph of [0-9]+ operations no longer fits into the device's budget "
+                             f"of {whole} bytes: .* made since it was planned: [0-9]+ too many"):
+        train_and_validate(whole, late=250)
+    assert train_and_validate(whole)[1] == whole
