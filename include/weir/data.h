@@ -67,28 +67,62 @@ WEIR_API int64_t weir_data_classes(const weir_data *d);
 /* All samples in the file's order, elements of the sample's type; borrowed. */
 WEIR_API const void *weir_data_values(const weir_data *d);
 
-/* In which order samples come; {0}: the file's. */
+/* Random changes of images, of samples (channels, height, width), in this order; {0} changes
+ * nothing. What is drawn depends on seed, epoch and the sample's index in the data set alone. */
+typedef struct weir_augment {
+    int64_t      padding;       /* rows and columns of zeros added on each side before the crop */
+    int64_t      height, width; /* of a crop from anywhere; both 0: no crop, and then no padding */
+    double       flip;          /* probability that left and right are exchanged, from 0 to 1 */
+    const float *mean, *std;    /* of each channel: (x - mean) / std; both NULL: as it is */
+} weir_augment;
+
+/* In which order samples come, and what is changed; {0}: the file's order, nothing. */
 typedef struct weir_batches_options {
-    bool     shuffle;       /* a new order in each epoch */
-    uint64_t seed;          /* of the orders, 0 like any other: equal seeds, equal batches */
+    bool                shuffle;    /* a new order in each epoch */
+    uint64_t            seed;       /* of orders and changes: equal seeds, equal batches */
+    bool                drop_last;  /* leave out a shorter last batch of an epoch */
+    const weir_augment *augment;    /* copied; NULL: images as they are */
 } weir_batches_options;
+
+/* Where a reader is, and what must be equal for the same batches to come. */
+typedef struct weir_batches_state {
+    int64_t  epoch, batch;      /* of the next batch, both from 0 */
+    uint64_t seed;              /* of orders and changes */
+    int64_t  samples, size;     /* of the data set; of a batch that is not the rest */
+    bool     shuffle, drop_last;    /* as in the options */
+} weir_batches_state;
 
 /* Where a batch is written, sample after sample; NULL fields are left out. */
 typedef struct weir_batch {
     float   *x;             /* bytes of images and texts as byte / 255, numbers as they are */
-    int32_t *x_whole;       /* bytes as they are; not from a CSV file */
+    int32_t *x_whole;       /* bytes as they are; not from a CSV file, nor with augment */
     int32_t *y;             /* labels as class numbers; not where weir_data_classes is 0 */
     float   *y_real;        /* labels as they are */
 } weir_batch;
 
-/* Reads d in batches of `size` samples, from 1 to the number of samples; a shorter last batch of an
- * epoch is left out. d must outlive the reader. options NULL: the file's order. next writes one
- * batch and moves on: ERR_STATE for labels of a data set that has none, ERR_DTYPE for x_whole of
- * numbers and for y of labels that are no class numbers. */
+/* Reads d in batches of `size` samples, 1 or more; the last batch of an epoch has the rest, if any,
+ * unless drop_last leaves it out (then size is at most the number of samples). d must outlive the
+ * reader. options NULL: the file's order. A reader owns 8 bytes for each sample if it shuffles, and
+ * 8 for each channel if it normalises; it reads nothing ahead. NULL with ERR_SHAPE for augment of
+ * samples that are no images, or a crop larger than the padded image. next writes one batch, of
+ * weir_batches_size samples, and moves on: ERR_STATE for labels of a data set that has none and for
+ * x_whole with augment, ERR_DTYPE for x_whole of numbers and for y of labels that are no class
+ * numbers. */
 WEIR_API weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                         const weir_batches_options *options);
 WEIR_API weir_status   weir_batches_next(weir_batches *b, const weir_batch *to);
 WEIR_API void          weir_batches_free(weir_batches *b);
+
+/* Samples of the next batch: `size`, or the rest; and the type f32 and shape of one in x. */
+WEIR_API int64_t   weir_batches_size(const weir_batches *b);
+WEIR_API weir_desc weir_batches_sample(const weir_batches *b);
+
+/* Where the reader is, as plain numbers for the caller to keep; and going on from there: a reader
+ * like the one that gave the state writes the same batches from then on. set fails with ERR_INVALID
+ * if a number differs or is out of range; the reader then stays where it is. Changes are not part
+ * of the state: give the same augment. */
+WEIR_API weir_status weir_batches_get_state(const weir_batches *b, weir_batches_state *to);
+WEIR_API weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *state);
 
 /* Batches in one pass over the data, and the pass that the reader is in. */
 WEIR_API int64_t weir_batches_per_epoch(const weir_batches *b);

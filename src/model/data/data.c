@@ -4,6 +4,8 @@
  * 2014) that begins at a mix of seed and epoch: it depends on nothing but these two. */
 #include "model/data/data.h"
 
+#include <string.h>
+
 weir_data *weir_data_new(weir_desc sample, int64_t n, bool values)
 {
     weir_data *d = weir_host_alloc(sizeof *d);
@@ -115,7 +117,10 @@ struct weir_batches {
     const weir_data *data;            /* borrowed */
     int64_t          size, epoch, at; /* at: of the next sample in the epoch's order */
     uint64_t         seed;
-    int64_t         *order; /* owned; NULL: the file's order */
+    bool             drop_last, augmented;
+    weir_augment     augment; /* height, width: always those of x; mean, std: NULL, see norm */
+    float           *norm;    /* owned: means, then deviations; NULL: as it is */
+    int64_t         *order;   /* owned; NULL: the file's order */
 };
 
 static void shuffle(weir_batches *b)
@@ -132,45 +137,172 @@ static void shuffle(weir_batches *b)
     }
 }
 
+static weir_status augment_check(const weir_data *d, const weir_augment *a)
+{
+    const int64_t *dim = d->sample.dim;
+
+    if (d->sample.ndim != 3)
+        return weir_fail(WEIR_ERR_SHAPE, "batches_new: augment is for images of 3 axes, the "
+                                         "samples have %d",
+                         d->sample.ndim);
+    if (a->padding < 0 || a->height < 0 || a->width < 0 || (a->height == 0) != (a->width == 0) ||
+        (a->padding > 0 && a->height == 0) || a->padding > INT16_MAX)
+        return weir_fail(WEIR_ERR_INVALID, "batches_new: padding is %lld, the crop %lld x %lld, "
+                                           "but padding must be 0 to 32767 and needs a crop, "
+                                           "and both sides of a crop must be 1 or more",
+                         (long long)a->padding, (long long)a->height, (long long)a->width);
+    if (a->height > dim[1] + 2 * a->padding || a->width > dim[2] + 2 * a->padding)
+        return weir_fail(WEIR_ERR_SHAPE, "batches_new: the crop %lld x %lld exceeds the padded "
+                                         "image %lld x %lld",
+                         (long long)a->height, (long long)a->width,
+                         (long long)(dim[1] + 2 * a->padding),
+                         (long long)(dim[2] + 2 * a->padding));
+    if (!(a->flip >= 0 && a->flip <= 1))
+        return weir_fail(WEIR_ERR_INVALID, "batches_new: flip is %g but must be from 0 to 1",
+                         a->flip);
+    if (!a->mean != !a->std)
+        return weir_fail(WEIR_ERR_INVALID, "batches_new: %s is NULL, but mean and std come "
+                                           "together",
+                         a->mean ? "std" : "mean");
+    for (int64_t c = 0; a->std && c < dim[0]; c++)
+        if (!(a->std[c] > 0))
+            return weir_fail(WEIR_ERR_INVALID, "batches_new: std %lld is %g but must be above 0",
+                             (long long)c, (double)a->std[c]);
+    return WEIR_OK;
+}
+
+static weir_status augment_keep(weir_batches *b, const weir_augment *a)
+{
+    const int64_t *dim = b->data->sample.dim;
+
+    WEIR_TRY(augment_check(b->data, a));
+    b->augmented = true;
+    b->augment = *a;
+    b->augment.mean = b->augment.std = NULL;
+    if (a->height == 0) {
+        b->augment.height = dim[1];
+        b->augment.width = dim[2];
+    }
+    if (!a->mean)
+        return WEIR_OK;
+    const size_t n = (size_t)dim[0];
+    if (!(b->norm = weir_host_alloc(2 * n * sizeof *b->norm)))
+        return weir_error_status();
+    memcpy(b->norm, a->mean, n * sizeof *b->norm);
+    memcpy(b->norm + n, a->std, n * sizeof *b->norm);
+    return WEIR_OK;
+}
+
+static weir_status order_make(weir_batches *b)
+{
+    size_t bytes = 0;
+
+    if (__builtin_mul_overflow((size_t)b->data->n, sizeof *b->order, &bytes))
+        return weir_fail(WEIR_ERR_NOMEM, "batches_new: the order of %lld samples exceeds SIZE_MAX "
+                                         "bytes",
+                         (long long)b->data->n);
+    if (!(b->order = weir_host_alloc(bytes)))
+        return weir_error_status();
+    shuffle(b);
+    return WEIR_OK;
+}
+
 weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                const weir_batches_options *options)
 {
+    const weir_batches_options o = options ? *options : (weir_batches_options){0};
+
     if (!d)
         return (void)weir_fail_null("batches_new", "data"), NULL;
-    if (size < 1 || size > d->n) {
-        weir_fail(WEIR_ERR_INVALID, "batches_new: size is %lld but must be from 1 to the %lld "
-                                    "samples",
+    if (size < 1 || (o.drop_last && size > d->n)) {
+        weir_fail(WEIR_ERR_INVALID, "batches_new: size is %lld but must be 1 or more, and with "
+                                    "drop_last at most the %lld samples",
                   (long long)size, (long long)d->n);
         return NULL;
     }
     weir_batches *b = weir_host_alloc(sizeof *b);
     if (!b)
         return NULL;
-    *b = (weir_batches){.data = d, .size = size, .seed = options ? options->seed : 0};
-    if (!options || !options->shuffle)
+    *b = (weir_batches){.data = d, .size = size, .seed = o.seed, .drop_last = o.drop_last};
+    if ((!o.augment || augment_keep(b, o.augment) == WEIR_OK) &&
+        (!o.shuffle || order_make(b) == WEIR_OK))
         return b;
-    size_t bytes = 0;
-    if (__builtin_mul_overflow((size_t)d->n, sizeof *b->order, &bytes))
-        weir_fail(WEIR_ERR_NOMEM, "batches_new: the order of %lld samples exceeds SIZE_MAX bytes",
-                  (long long)d->n);
-    else if ((b->order = weir_host_alloc(bytes))) {
-        shuffle(b);
-        return b;
-    }
     weir_batches_free(b);
     return NULL;
 }
 
 void weir_batches_free(weir_batches *b)
 {
-    if (b)
+    if (b) {
         weir_host_free(b->order);
+        weir_host_free(b->norm);
+    }
     weir_host_free(b);
 }
 
 int64_t weir_batches_per_epoch(const weir_batches *b)
 {
-    return b ? b->data->n / b->size : 0;
+    if (!b)
+        return 0;
+    return b->data->n / b->size + (!b->drop_last && b->data->n % b->size != 0);
+}
+
+int64_t weir_batches_size(const weir_batches *b)
+{
+    if (!b)
+        return 0;
+    const int64_t left = b->data->n - b->at;
+    return left < b->size ? left : b->size;
+}
+
+weir_desc weir_batches_sample(const weir_batches *b)
+{
+    if (!b)
+        return (weir_desc){0};
+    weir_desc sample = b->data->sample;
+    sample.dtype = WEIR_F32;
+    if (b->augmented) {
+        sample.dim[1] = b->augment.height;
+        sample.dim[2] = b->augment.width;
+    }
+    return sample;
+}
+
+weir_status weir_batches_get_state(const weir_batches *b, weir_batches_state *to)
+{
+    if (!b || !to)
+        return weir_fail_null("batches_get_state", b ? "to" : "batches");
+    *to = (weir_batches_state){b->epoch, b->at / b->size, b->seed,          b->data->n,
+                               b->size,  b->order != NULL, b->drop_last};
+    return WEIR_OK;
+}
+
+weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *state)
+{
+    weir_batches_state own;
+
+    if (!b || !state)
+        return weir_fail_null("batches_set_state", b ? "state" : "batches");
+    WEIR_TRY(weir_batches_get_state(b, &own));
+    if (state->seed != own.seed || state->samples != own.samples || state->size != own.size ||
+        state->shuffle != own.shuffle || state->drop_last != own.drop_last)
+        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has seed %llu, %lld "
+                         "samples, size %lld, shuffle %d, drop_last %d, the reader %llu, %lld, "
+                         "%lld, %d, %d", (unsigned long long)state->seed,
+                         (long long)state->samples, (long long)state->size, state->shuffle,
+                         state->drop_last, (unsigned long long)own.seed, (long long)own.samples,
+                         (long long)own.size, own.shuffle, own.drop_last);
+    if (state->epoch < 0 || state->epoch == INT64_MAX || state->batch < 0 ||
+        state->batch >= weir_batches_per_epoch(b))
+        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has epoch %lld, batch "
+                                           "%lld, but an epoch has %lld batches",
+                         (long long)state->epoch, (long long)state->batch,
+                         (long long)weir_batches_per_epoch(b));
+    b->epoch = state->epoch;
+    b->at = state->batch * b->size;
+    if (b->order)
+        shuffle(b);
+    return WEIR_OK;
 }
 
 int64_t weir_batches_epoch(const weir_batches *b)
@@ -178,8 +310,13 @@ int64_t weir_batches_epoch(const weir_batches *b)
     return b ? b->epoch : 0;
 }
 
-static weir_status batch_check(const weir_data *d, const weir_batch *to)
+static weir_status batch_check(const weir_batches *b, const weir_batch *to)
 {
+    const weir_data *d = b->data;
+
+    if (to->x_whole && b->augmented)
+        return weir_fail(WEIR_ERR_STATE, "batches_next: x_whole has bytes as they are, but the "
+                                         "reader changes images; ask for x");
     if (to->x_whole && d->sample.dtype != WEIR_U8)
         return weir_fail(WEIR_ERR_DTYPE, "batches_next: x_whole is for bytes, the samples are %s",
                          weir_dtype_name(d->sample.dtype));
@@ -221,18 +358,55 @@ static void copy_labels(const weir_data *d, int64_t from, const weir_batch *to, 
     }
 }
 
+/* Image `from` as the at-th of a batch. Each image has a stream of its own, a chain of mixes of
+ * seed, epoch and index; both places of the crop are drawn first, then the flip. */
+static void copy_changed(const weir_batches *b, int64_t from, float *x, int64_t at)
+{
+    const weir_data    *d = b->data;
+    const weir_augment *a = &b->augment;
+    const int64_t       channels = d->sample.dim[0], H = d->sample.dim[1], W = d->sample.dim[2];
+    uint64_t            state = b->seed;
+
+    state = weir_splitmix64(&state) + (uint64_t)b->epoch;
+    state = weir_splitmix64(&state) + (uint64_t)from;
+    const uint64_t places_y = (uint64_t)(H + 2 * a->padding - a->height + 1);
+    const uint64_t places_x = (uint64_t)(W + 2 * a->padding - a->width + 1);
+    const int64_t  top = (int64_t)(weir_splitmix64(&state) % places_y) - a->padding;
+    const int64_t  left = (int64_t)(weir_splitmix64(&state) % places_x) - a->padding;
+    const bool     flip = (double)(weir_splitmix64(&state) >> 11) * 0x1p-53 < a->flip;
+
+    x += at * channels * a->height * a->width;
+    for (int64_t c = 0; c < channels; c++) {
+        const float mean = b->norm ? b->norm[c] : 0, std = b->norm ? b->norm[channels + c] : 1;
+        for (int64_t i = 0; i < a->height * a->width; i++) {
+            const int64_t j = i % a->width;
+            const int64_t row = top + i / a->width, column = left + (flip ? a->width - 1 - j : j);
+            float         v = 0;
+            if (row >= 0 && row < H && column >= 0 && column < W) {
+                const int64_t pixel = from * d->elements + (c * H + row) * W + column;
+                v = (float)((const uint8_t *)d->value)[pixel] / 255.0f;
+            }
+            *x++ = (v - mean) / std;
+        }
+    }
+}
+
 weir_status weir_batches_next(weir_batches *b, const weir_batch *to)
 {
     if (!b || !to)
         return weir_fail_null("batches_next", b ? "to" : "batches");
-    WEIR_TRY(batch_check(b->data, to));
-    for (int64_t i = 0; i < b->size; i++) {
+    WEIR_TRY(batch_check(b, to));
+    const int64_t n = weir_batches_size(b);
+    for (int64_t i = 0; i < n; i++) {
         const int64_t from = b->order ? b->order[b->at + i] : b->at + i;
-        copy_values(b->data, from, to, i);
+        if (!b->augmented)
+            copy_values(b->data, from, to, i);
+        else if (to->x)
+            copy_changed(b, from, to->x, i);
         copy_labels(b->data, from, to, i);
     }
-    b->at += b->size;
-    if (b->at > b->data->n - b->size) {
+    b->at += n;
+    if (b->at == b->data->n || (b->drop_last && b->at > b->data->n - b->size)) {
         b->at = 0;
         b->epoch++;
         if (b->order)

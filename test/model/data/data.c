@@ -251,7 +251,8 @@ CASE(batches_are_shuffled_by_seed_and_epoch)
         snprintf(text + strlen(text), 16, "0,%d\n", i);
     weir_data *d = weir_data_csv(file_text(&f, 0, text), NULL);
     for (int run = 0; run < 2; run++) {
-        weir_batches *b = weir_batches_new(d, 3, &(weir_batches_options){true, 7});
+        weir_batches *b =
+            weir_batches_new(d, 3, &(weir_batches_options){.shuffle = true, .seed = 7});
         CHECK(weir_batches_per_epoch(b) == 8);
         deal(b, y[2 * run]);
         CHECK(weir_batches_epoch(b) == 1);
@@ -268,14 +269,14 @@ CASE(batches_are_shuffled_by_seed_and_epoch)
         for (int i = 0; i < N; i++)
             CHECK(seen[i] == 1);
     }
-    CHECK(weir_batches_new(d, N + 1, NULL) == NULL);
-    CHECK_TEXT(weir_error(), "size is 25 but must be from 1 to the 24 samples");
+    CHECK(weir_batches_new(d, N + 1, &(weir_batches_options){.drop_last = true}) == NULL);
+    CHECK_TEXT(weir_error(), "size is 25 but must be 1 or more, and with drop_last at");
     CHECK(weir_batches_new(d, 0, NULL) == NULL);
     weir_data_free(d);
     folder_remove(&f);
 }
 
-CASE(batches_scale_bytes_and_leave_the_rest)
+CASE(batches_scale_bytes_and_drop_the_rest)
 {
     folder        f;
     unsigned char image[16 + 5 * 4];
@@ -283,7 +284,7 @@ CASE(batches_scale_bytes_and_leave_the_rest)
     int32_t       whole[8];
     CHECK_OR_RETURN(folder_make(&f));
     weir_data    *d = weir_data_idx(file_write(&f, 0, image, idx_images(image, 5, 2, 2)), NULL);
-    weir_batches *b = weir_batches_new(d, 2, NULL);
+    weir_batches *b = weir_batches_new(d, 2, &(weir_batches_options){.drop_last = true});
     CHECK(weir_batches_per_epoch(b) == 2);
     for (int step = 0; step < 6; step++) {
         CHECK(weir_batches_epoch(b) == step / 2);
@@ -297,5 +298,153 @@ CASE(batches_scale_bytes_and_leave_the_rest)
     weir_data_free(d);
     weir_data_free(NULL);
     weir_batches_free(NULL);
+    folder_remove(&f);
+}
+
+/* Five images (1, 3, 4) with labels 0 to 4. */
+static weir_data *five_images(folder *f)
+{
+    static unsigned char image[16 + 5 * 12], label[8 + 5];
+
+    file_write(f, 0, image, idx_images(image, 5, 3, 4));
+    file_write(f, 1, label, idx_labels(label, 5));
+    return weir_data_idx(f->file[0], f->file[1]);
+}
+
+CASE(batches_keep_the_rest_and_resume)
+{
+    folder  f;
+    int32_t y[3], want[7][3];
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data                 *d = five_images(&f);
+    const weir_batches_options o = {.shuffle = true, .seed = 3};
+    weir_batches_state         state, bad;
+    weir_batches              *b = weir_batches_new(d, 3, &o), *other = weir_batches_new(d, 3, &o);
+
+    CHECK(weir_batches_per_epoch(b) == 2);
+    for (int i = 0; i < 7; i++) {
+        CHECK(weir_batches_epoch(b) == i / 2 && weir_batches_size(b) == (i % 2 ? 2 : 3));
+        if (i == 3)
+            CHECK_OK(weir_batches_get_state(b, &state));
+        want[i][2] = -1;
+        CHECK_OK(weir_batches_next(b, &(weir_batch){.y = want[i]}));
+        CHECK((want[i][2] == -1) == (i % 2 == 1));      /* nothing is written behind the rest */
+    }
+    CHECK(state.epoch == 1 && state.batch == 1 && state.seed == 3 && state.samples == 5);
+    CHECK_OK(weir_batches_set_state(other, &state));
+    for (int i = 3; i < 7; i++) {
+        y[2] = -1;
+        CHECK_OK(weir_batches_next(other, &(weir_batch){.y = y}));
+        CHECK(memcmp(y, want[i], sizeof y) == 0);
+    }
+    bad = state;
+    bad.seed = 4;
+    CHECK_STATUS(weir_batches_set_state(other, &bad), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "the state has seed 4, 5 samples, size 3");
+    bad = state;
+    bad.batch = 2;
+    CHECK_STATUS(weir_batches_set_state(other, &bad), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "epoch 1, batch 2, but an epoch has 2 batches");
+    CHECK(weir_batches_epoch(other) == 3);              /* a refused state moves nothing */
+    CHECK(weir_batches_get_state(b, NULL) != WEIR_OK && weir_batches_set_state(b, NULL) != WEIR_OK);
+    weir_batches_free(other);
+    weir_batches_free(b);
+    b = weir_batches_new(d, 9, NULL);
+    CHECK(weir_batches_per_epoch(b) == 1 && weir_batches_size(b) == 5);
+    weir_batches_free(b);
+    CHECK(weir_batches_size(NULL) == 0 && weir_batches_sample(NULL).ndim == 0);
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+/* Whether x is the crop of the padded image `byte` at some place, flipped or not. Sets *flipped. */
+static bool is_crop(const unsigned char *byte, const float *x, bool *flipped)
+{
+    for (int place = 0; place < 2 * 4 * 4; place++) {
+        bool same = true;
+        for (int i = 0; i < 6; i++) {       /* of 2 x 3, with 1 row and column of zeros */
+            const int row = place / 2 / 4 + i / 3 - 1;
+            const int column = place / 2 % 4 + (place % 2 ? 2 - i % 3 : i % 3) - 1;
+            const bool  in = row >= 0 && row < 3 && column >= 0 && column < 4;
+            const float v = in ? (float)byte[row * 4 + column] / 255.0f : 0;
+            same = same && x[i] == (v - 0.5f) / 0.25f;
+        }
+        *flipped = place % 2;
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+CASE(batches_change_images_by_seed_epoch_and_index)
+{
+    enum { EPOCHS = 8 };
+    const float        mean = 0.5f, std = 0.25f;
+    const weir_augment a = {1, 2, 3, 0.5, &mean, &std};
+    folder             f;
+    float              x[EPOCHS][5][6], one[5][6], whole[12];
+    int                flips = 0;
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data           *d = five_images(&f);
+    const unsigned char *byte = weir_data_values(d);
+    weir_batches_options o = {.seed = 5, .augment = &a};
+    weir_batches        *b = weir_batches_new(d, 5, &o), *single = weir_batches_new(d, 1, &o);
+
+    CHECK(weir_batches_sample(b).dim[1] == 2 && weir_batches_sample(b).dim[2] == 3);
+    for (int e = 0; e < EPOCHS; e++) {
+        CHECK_OK(weir_batches_next(b, &(weir_batch){.x = x[e][0]}));
+        for (int i = 0; i < 5; i++) {       /* the size of a batch changes no bit */
+            bool flipped = false;
+            CHECK_OK(weir_batches_next(single, &(weir_batch){.x = one[i]}));
+            CHECK(is_crop(byte + (size_t)i * 12, x[e][i], &flipped));
+            flips += flipped;
+        }
+        CHECK(memcmp(one, x[e], sizeof one) == 0);
+    }
+    CHECK(memcmp(x[0], x[1], sizeof one) != 0 && flips > 5 && flips < 35);
+    CHECK_STATUS(weir_batches_next(b, &(weir_batch){.x_whole = &(int32_t){0}}), WEIR_ERR_STATE);
+    weir_batches_free(single);
+    weir_batches_free(b);
+
+    o.augment = &(weir_augment){.flip = 1};
+    b = weir_batches_new(d, 1, &o);
+    CHECK_OK(weir_batches_next(b, &(weir_batch){.x = whole}));
+    for (int i = 0; i < 12; i++)
+        CHECK(whole[i] == (float)byte[i / 4 * 4 + 3 - i % 4] / 255.0f);
+    weir_batches_free(b);
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+CASE(batches_refuse_changes_that_do_not_fit)
+{
+    const float mean[] = {0}, std[] = {0};
+    const struct {
+        weir_augment augment;
+        weir_status  status;
+        const char  *text;
+    } bad[] = {
+        {{.flip = 1.5}, WEIR_ERR_INVALID, "flip is 1.5 but must be from 0 to 1"},
+        {{.padding = -1}, WEIR_ERR_INVALID, "padding is -1"},
+        {{.padding = 1}, WEIR_ERR_INVALID, "needs a crop"},
+        {{.height = 2}, WEIR_ERR_INVALID, "the crop 2 x 0"},
+        {{.padding = 1, .height = 6, .width = 6}, WEIR_ERR_SHAPE,
+         "the crop 6 x 6 exceeds the padded image 5 x 6"},
+        {{.mean = mean}, WEIR_ERR_INVALID, "std is NULL"},
+        {{.mean = mean, .std = std}, WEIR_ERR_INVALID, "std 0 is 0 but must be above 0"},
+    };
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data *d = five_images(&f);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const weir_batches_options o = {.augment = &bad[i].augment};
+        CHECK(weir_batches_new(d, 1, &o) == NULL && weir_error_status() == bad[i].status);
+        CHECK_TEXT(weir_error(), bad[i].text);
+    }
+    weir_data_free(d);
+    d = weir_data_csv(file_text(&f, 0, "1,2\n"), NULL);
+    CHECK(weir_batches_new(d, 1, &(weir_batches_options){.augment = &(weir_augment){0}}) == NULL);
+    CHECK_TEXT(weir_error(), "for images of 3 axes, the samples have 1");
+    weir_data_free(d);
     folder_remove(&f);
 }

@@ -51,7 +51,8 @@ static bool read_all(const weir_data *d)
     const int64_t    n = weir_data_count(d);
     float           *x = weir_host_alloc((size_t)(weir_data_elements(d) * n) * sizeof *x);
     float           *y = weir_host_alloc((size_t)(weir_data_labels(d) * n) * sizeof *y + 1);
-    weir_batches    *b = weir_batches_new(d, n, &(weir_batches_options){true, 5});
+    weir_batches    *b =
+        weir_batches_new(d, n, &(weir_batches_options){.shuffle = true, .seed = 5});
     const weir_batch to = {.x = x, .y_real = weir_data_labels(d) ? y : NULL};
     const bool       good = x && y && b && weir_batches_next(b, &to) == WEIR_OK;
     weir_batches_free(b);
@@ -116,7 +117,7 @@ CASE(failing_memory_is_a_status)
             weir_mem_fail_nth(nth, false);
             weir_data    *d = load(format, &f);
             weir_batches *deal =
-                d ? weir_batches_new(d, 1, &(weir_batches_options){true, 1}) : NULL;
+                d ? weir_batches_new(d, 1, &(weir_batches_options){.shuffle = true}) : NULL;
             good = !weir_mem_failed();
             weir_mem_fail_nth(-1, false);
             CHECK(good ? deal != NULL : weir_error_status() == WEIR_ERR_NOMEM);
