@@ -360,8 +360,8 @@ step_models() {
 }
 
 step_uncaptured() {
-    cases graphs 265 "$parts" 1 WEIR_GRAPHS=0 "$build/test_graph" ${quick:+levels/}
-    cases models 265 "$parts" 1 WEIR_GRAPHS=0 "$build/test_model" ${quick:+nets_step/}
+    cases graphs 265 "$parts" 1 WEIR_GRAPHS=0 "$build/test_graph" ${quick:+simplify/}
+    cases models 265 "$parts" 1 WEIR_GRAPHS=0 "$build/test_model" ${quick:+layers/}
 }
 
 step_clocks() {
