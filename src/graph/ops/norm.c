@@ -224,35 +224,37 @@ static weir_tensor *bn_apply(const bn_args *a, weir_tensor *mean, weir_tensor *r
     return weir_record1(WEIR_OP_BN_APPLY, 5, in, &attr, sizeof attr);
 }
 
-/* r = (1 - momentum) r + momentum new, computed in f32 and rounded once. */
-static weir_status update_half(weir_tensor *r, weir_tensor *new, double momentum)
+/* half = (1 - momentum) wide + momentum new, in f32 and rounded once; wide is half in f32. */
+static weir_status update_half(weir_tensor *half, weir_tensor *wide, weir_tensor *new,
+                               double momentum)
 {
-    weir_tensor *const now = weir_add(weir_affine(weir_cast(r, WEIR_F32), 1 - momentum, 0),
+    weir_tensor *const now = weir_add(weir_affine(wide, 1 - momentum, 0),
                                       weir_affine(new, momentum, 0));
 
     WEIR_TRY(weir_made(now));
-    return weir_assign(r, now);
+    return weir_assign(half, now);
 }
 
-/* Updates the running statistics `mean` and `var` by the batch's, f32 or f64. */
-static weir_status update_running(weir_tensor *mean, weir_tensor *var, weir_tensor *const *batch,
-                                  const weir_bn_update_attr *a)
+/* Updates the running statistics `mean` and `var`, as given, by the batch's, f32 or f64. */
+static weir_status update_running(const bn_args *a, weir_tensor *mean, weir_tensor *var,
+                                  weir_tensor *const *batch)
 {
-    weir_tensor *const in[] = {mean, var, batch[0], batch[1]};
+    const weir_bn_update_attr attr = {.momentum = a->momentum, .count = a->count};
+    weir_tensor *const        in[] = {mean, var, batch[0], batch[1]};
 
-    if (!weir_is_half(mean->layout.desc.dtype) && !weir_is_half(var->layout.desc.dtype))
-        return weir_record(WEIR_OP_BN_UPDATE, 4, in, a, sizeof *a, NULL);
-    WEIR_TRY(update_half(mean, batch[0], a->momentum));
-    return update_half(var, weir_affine(batch[1], a->count / (a->count - 1), 0), a->momentum);
+    if (mean == a->running_mean && var == a->running_var)       /* no half was widened */
+        return weir_record(WEIR_OP_BN_UPDATE, 4, in, &attr, sizeof attr, NULL);
+    weir_tensor *const unbiased = weir_affine(batch[1], a->count / (a->count - 1), 0);
+    WEIR_TRY(update_half(mean, a->running_mean, batch[0], a->momentum));
+    return update_half(var, a->running_var, unbiased, a->momentum);
 }
 
 /* Normalises by the statistics of the batch and updates the running ones. */
 static weir_tensor *bn_train(const bn_args *a, weir_tensor *running_mean, weir_tensor *running_var)
 {
-    const weir_bn_attr        stats = {.eps = a->eps};
-    const weir_bn_update_attr update = {.momentum = a->momentum, .count = a->count};
-    weir_tensor              *out[WEIR_MAX_OUT] = {NULL};      /* mean, var, rstd */
-    char                      text[WEIR_DESC_TEXT];
+    const weir_bn_attr stats = {.eps = a->eps};
+    weir_tensor       *out[WEIR_MAX_OUT] = {NULL};      /* mean, var, rstd */
+    char               text[WEIR_DESC_TEXT];
 
     /* The unbiased variance of one element is NaN and would spoil the running variance. */
     if (a->count < 2)
@@ -261,7 +263,7 @@ static weir_tensor *bn_train(const bn_args *a, weir_tensor *running_mean, weir_t
                               a->count);
     if (weir_record(WEIR_OP_BN_STATS, 1, &a->x, &stats, sizeof stats, out) != WEIR_OK)
         return NULL;
-    if (update_running(running_mean, running_var, out, &update) != WEIR_OK)
+    if (update_running(a, running_mean, running_var, out) != WEIR_OK)
         return NULL;
     return bn_apply(a, out[0], out[2], true);
 }
