@@ -77,6 +77,13 @@ static int attribute(int ordinal, enum cudaDeviceAttr which)
     return value;
 }
 
+/* Is the environment variable 1? */
+static bool is_on(const char *variable)
+{
+    const char *const value = getenv(variable);
+    return value && strcmp(value, "1") == 0;
+}
+
 static weir_status describe(weir_cuda_context *u, int ordinal)
 {
     struct cudaDeviceProp p;
@@ -90,8 +97,7 @@ static weir_status describe(weir_cuda_context *u, int ordinal)
     u->gpu.clock = attribute(ordinal, cudaDevAttrClockRate);
     u->gpu.memory_clock = attribute(ordinal, cudaDevAttrMemoryClockRate);
     u->gpu.bus = attribute(ordinal, cudaDevAttrGlobalMemoryBusWidth);
-    const char *const tf32 = getenv("WEIR_TF32");
-    u->tf32 = tf32 && strcmp(tf32, "1") == 0;
+    u->tf32 = is_on("WEIR_TF32");
     return WEIR_OK;
 }
 
@@ -123,8 +129,7 @@ static weir_status cuda_open(weir_device *d, const char *spec)
     weir_cuda_context *const u = d->impl = weir_mem_zalloc(1, sizeof *u);
     if (!u)
         return WEIR_ERR_NOMEM;
-    const char *const sync = getenv("WEIR_CUDA_SYNC");
-    d->checks = sync && strcmp(sync, "1") == 0;
+    d->checks = is_on("WEIR_CUDA_SYNC");
     weir_status s = describe(u, ordinal);
     if (s == WEIR_OK)
         s = weir_cuda_code_check(u);

@@ -438,7 +438,7 @@ static bool by_product(const conv *c)
 /* Of a product; at most INT32_MAX, the most that a launch may have. */
 static int64_t blocks_of(const conv *c)
 {
-    return weir_cuda_conv_blocks(c->rows, c->columns, c->groups, c->slices);
+    return (int64_t)c->rows * c->columns * c->groups * c->slices;
 }
 
 template <class T> static weir_status forward_run(const weir_kargs *k)
@@ -519,9 +519,11 @@ static conv conv_of(const weir_conv *g, pass p, bool slices)
     const bool    w = p == WEIR_CONV_GRAD_W, x = p == WEIR_CONV_GRAD_X;
     c.rows = (int32_t)ceil_div(w ? c.og : x ? c.places : c.pixels, TILE);
     c.columns = (int32_t)ceil_div(w ? c.taps * c.cg : x ? c.cg : c.og, TILE);
-    const int64_t blocks = by_product(&c) ? weir_cuda_conv_blocks(c.rows, c.columns, c.groups, 1)
+    c.slices = 1;
+    const int64_t blocks = by_product(&c) ? blocks_of(&c)
                                           : ceil_div((int64_t)c.o * c.cg, LANES) * c.taps;
-    c.slices = w && slices ? (int32_t)weir_cuda_conv_slices(blocks, c.pixels) : 1;
+    if (w && slices)
+        c.slices = (int32_t)weir_cuda_conv_slices(blocks, c.pixels);
     c.slice = (int32_t)ceil_div(c.pixels, c.slices);
     return c;
 }

@@ -22,13 +22,6 @@ static inline bool weir_cuda_conv_is_product(const weir_conv *g)
            g->c > 0 && g->h > 0 && g->w > 0 && g->o > 0;
 }
 
-/* The blocks of a grouped product in slices, each of rows times columns blocks. */
-static inline int64_t weir_cuda_conv_blocks(int64_t rows, int64_t columns, int64_t groups,
-                                            int64_t slices)
-{
-    return rows * columns * groups * slices;
-}
-
 /* True if coordinates (including taps in the padding) and weights fit our kernels' 32-bit
  * indices. */
 static inline bool weir_cuda_conv_fits(const weir_conv *g)
