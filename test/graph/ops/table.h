@@ -78,6 +78,7 @@ typedef struct op_row {
     double        eps;
     double        half_eps;             /* the same for f16 and bf16, where an exact answer is
                                          * rounded to them; 0: 1 */
+    double        half_gradient;        /* of gradients in f16 and bf16, root mean square; 0: 8 */
     bool          rms;
     bool          library;              /* by a library: equal bits only per thread count */
     unsigned      optional;             /* bit i: input i may be NULL */
