@@ -1,11 +1,41 @@
 # check.sh - shared by the shell tests: a folder $work, removed at exit, and counting.
-# shellcheck shell=sh disable=SC2034
+# shellcheck shell=sh disable=SC2034,SC2154
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
 passed=0
 failed=0
+
+# in_parts SHARE PROGRAM [FILTER]: runs every SHARE-th case of a test program of $build, as many
+# processes as there are $cores, and adds their counts. $limit may be a command that ends them.
+in_parts() {
+    share=$1
+    program=$2
+    filter=${3:-}
+    pids=
+    i=0
+    while [ "$((i += 1))" -le "$cores" ]; do
+        WEIR_TEST_PART=$i/$((cores * share)) $limit "$build/$program" ${filter:+"$filter"} \
+            >"$work/log.$i" 2>&1 &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait "$pid"
+        code=$?
+        [ "$code" -le 1 ]
+        check "$?" "$program $filter ends by itself (code $code)"
+    done
+    for log in "$work"/log.*; do
+        grep -h -B 3 '^FAILED' "$log"
+        counts=$(sed -n "s/^$program: \([0-9]*\) passed, \([0-9]*\) failed\$/\1 \2/p" "$log")
+        [ -n "$counts" ]
+        check "$?" "$program $filter prints its counts: $(tail -n 2 "$log")"
+        counts=${counts:-0 0}
+        passed=$((passed + ${counts% *}))
+        failed=$((failed + ${counts#* }))
+    done
+}
 
 # check CODE SENTENCE: counts a check; prints the sentence if CODE is not 0.
 check() {

@@ -16,32 +16,10 @@ cores=$(getconf _NPROCESSORS_ONLN)
 limit=
 command -v timeout >/dev/null 2>&1 && limit="timeout 600"
 
-share=${WEIR_EMULATED_SHARE:-12}
 for what in ${WEIR_EMULATED:-test_op/peer test_op/graph test_graph/levels test_model/linear}; do
     program=${what%%/*}
     filter=${what#"$program"}
-    filter=${filter#/}
-    pids=
-    i=0
-    while [ "$((i += 1))" -le "$cores" ]; do
-        WEIR_TEST_PART=$i/$((cores * share)) $limit "$build/$program" ${filter:+"$filter"} \
-            >"$work/log.$i" 2>&1 &
-        pids="$pids $!"
-    done
-    for pid in $pids; do
-        wait "$pid"
-        code=$?
-        [ "$code" -le 1 ]
-        check "$?" "$what ends by itself (code $code)"
-    done
-    for log in "$work"/log.*; do
-        grep -h -B 3 '^FAILED' "$log"
-        counts=$(sed -n "s/^$program: \([0-9]*\) passed, \([0-9]*\) failed\$/\1 \2/p" "$log")
-        [ -n "$counts" ]
-        check "$?" "$what prints its counts: $(tail -n 2 "$log")"
-        passed=$((passed + ${counts% *}))
-        failed=$((failed + ${counts#* }))
-    done
+    in_parts "${WEIR_EMULATED_SHARE:-12}" "$program" "${filter#/}"
 done
 # The steps for a machine with a card, in small; what all of them command exists.
 sh "$root/test/gpu.sh" --dry-run --build "$build" >"$work/said" 2>&1

@@ -23,25 +23,6 @@ for nth in 1 1+; do
     check "$?" "WEIR_EMULATED_FAIL names call $nth: $(cat "$work/said")"
 done
 
-pids=
-i=0
-while [ "$((i += 1))" -le "$cores" ]; do
-    WEIR_TEST_PART=$i/$cores $limit "$build/test_cuda" each_call/ >"$work/log.$i" 2>&1 &
-    pids="$pids $!"
-done
-for pid in $pids; do
-    wait "$pid"
-    code=$?
-    [ "$code" -le 1 ]
-    check "$?" "test_cuda ends by itself (code $code)"
-done
-for log in "$work"/log.*; do
-    grep -v '^test_cuda:' "$log"
-    counts=$(sed -n 's/^test_cuda: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log")
-    [ -n "$counts" ]
-    check "$?" "test_cuda prints its counts: $(tail -n 2 "$log")"
-    passed=$((passed + ${counts% *}))
-    failed=$((failed + ${counts#* }))
-done
+in_parts 1 test_cuda each_call/
 printf 'emulated_faults: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -3,8 +3,7 @@
 #include "device/cuda/card_fixture.h"
 
 #include "core/status.h"
-
-enum { ROWS = 8, WIDTH = 24, CLASSES = 3, STEPS = 4 };
+#include "device/cuda/card_work.h"
 
 static card_fixture card;
 
@@ -17,21 +16,6 @@ typedef struct step {
     weir_graph  *g;
 } step;
 
-static const weir_plan_options swapping = {.budget = "98%", .policy = "capuchin:passive"};
-
-static void write_data(const step *s)
-{
-    float   x[ROWS * WIDTH];
-    int32_t y[ROWS];
-
-    for (int i = 0; i < ROWS * WIDTH; i++)
-        x[i] = (float)(i * 37 % 101) / 101;
-    for (int i = 0; i < ROWS; i++)
-        y[i] = i % CLASSES;
-    CHECK_OK(weir_write(s->x, x, sizeof x));
-    CHECK_OK(weir_write(s->y, y, sizeof y));
-}
-
 /* Two branches, which run on streams of their own, with dropout. */
 static step step_new(const weir_plan_options *options)
 {
@@ -41,7 +25,8 @@ static step step_new(const weir_plan_options *options)
     s.sgd = weir_sgd_new(s.d, 0.3, &(weir_sgd_options){.momentum = 0.9});
     s.x = weir_input(s.d, weir_2d(WEIR_F32, ROWS, WIDTH));
     s.y = weir_input(s.d, weir_1d(WEIR_I32, ROWS));
-    write_data(&s);
+    CHECK_OK(write_floats(s.x, ROWS * WIDTH));
+    CHECK_OK(write_classes(s.y));
     weir_layer *const a = weir_mlp_new(s.net, 4, (int64_t[]){WIDTH, 48, 32, CLASSES});
     weir_layer *const b = weir_mlp_new(s.net, 4, (int64_t[]){WIDTH, 64, 48, CLASSES});
     s.g = weir_graph_begin(s.d);
@@ -143,7 +128,7 @@ CASE(each_call_of_a_capture_fails)
 
 CASE(each_call_of_a_capture_with_copies_fails)
 {
-    each_call_of_a_capture_fails(&swapping);
+    each_call_of_a_capture_fails(&narrow);
 }
 
 /* An error that nobody has read yet survives a capture that fails; the reason of that is told by
@@ -182,6 +167,25 @@ CASE(a_failed_capture_is_told)
     }
 }
 
+/* Checks that nothing is captured, with the wanted losses, and that weir_info_text says why.
+ * Returns a planned step. */
+static step step_without_captures(const float want[STEPS], const char *why)
+{
+    const long b = begun();
+    float      out[STEPS];
+
+    losses(NULL, out);
+    CHECK_BITS(out, want, sizeof out);
+    losses(&narrow, out);
+    CHECK_BITS(out, want, sizeof out);
+    CHECK(begun() == b);
+    const step  s = step_new(NULL);
+    char *const info = weir_info_text(s.d);
+    CHECK_TEXT(info, why);
+    weir_text_free(info);
+    return s;
+}
+
 CASE(captures_can_be_turned_off)
 {
     float want[STEPS], out[STEPS];
@@ -190,15 +194,7 @@ CASE(captures_can_be_turned_off)
     losses(NULL, want);
     setenv("WEIR_GRAPHS", "0", 1);
     const long b = begun();
-    losses(NULL, out);
-    CHECK_BITS(out, want, sizeof out);
-    losses(&swapping, out);
-    CHECK_BITS(out, want, sizeof out);
-    CHECK(begun() == b);
-    const step  s = step_new(NULL);
-    char *const info = weir_info_text(s.d);
-    CHECK_TEXT(info, "not captured (WEIR_GRAPHS=0)");
-    weir_text_free(info);
+    const step s = step_without_captures(want, "not captured (WEIR_GRAPHS=0)");
     step_free(&s);
     unsetenv("WEIR_GRAPHS");
     losses(NULL, out);
@@ -295,21 +291,12 @@ CASE(a_fault_names_its_operation)
 
 CASE(waiting_changes_no_bit)
 {
-    float want[STEPS], out[STEPS];
+    float want[STEPS];
 
     CHECK_OR_RETURN(card_fixture_of(&card));
     losses(NULL, want);
     setenv("WEIR_CUDA_SYNC", "1", 1);
-    const long b = begun();
-    losses(NULL, out);
-    CHECK_BITS(out, want, sizeof out);
-    losses(&swapping, out);
-    CHECK_BITS(out, want, sizeof out);
-    CHECK(begun() == b);
-    const step  s = step_new(NULL);
-    char *const info = weir_info_text(s.d);
-    CHECK_TEXT(info, "each call is waited for (WEIR_CUDA_SYNC=1)");
-    weir_text_free(info);
+    const step s = step_without_captures(want, "each call is waited for (WEIR_CUDA_SYNC=1)");
     const int32_t wrong[ROWS] = {CLASSES};
     CHECK_OK(weir_write(s.y, wrong, sizeof wrong));
     CHECK_STATUS(weir_graph_run(s.g), WEIR_ERR_INDEX);

@@ -52,37 +52,66 @@ static const struct {
     {"name ", "name 0 x\nname ", "the storage 0 has a name"},
 };
 
-static weir_graph *small_graph(weir_device *d, weir_model *m, weir_optim *o, weir_tensor *x,
-                               weir_tensor *y)
-{
-    weir_layer *const conv = weir_conv2d_new(m, "conv", 1, 2, 3, NULL, true);
-    weir_graph *const g = weir_graph_begin(d);
+/* A small graph and what it needs. */
+typedef struct tiny {
+    weir_device *d;
+    weir_model  *m;
+    weir_optim  *o;         /* NULL unless the graph trains */
+    weir_tensor *x, *y;
+    weir_graph  *g;
+} tiny;
 
-    CHECK_OK(small_step(conv, o, x, y));
-    CHECK_OK(weir_graph_end(g, NULL));
-    return g;
+static tiny tiny_new(void)
+{
+    tiny s = {.d = weir_device_open("cpu", &(weir_device_options){.threads = 1})};
+
+    s.m = weir_model_new(s.d);
+    s.x = weir_input(s.d, weir_4d(WEIR_F32, 2, 1, 6, 6));
+    s.y = weir_input(s.d, weir_1d(WEIR_I32, 2));
+    return s;
+}
+
+/* Records a training step with an optimiser, which becomes the graph's. */
+static void tiny_train(tiny *s, weir_optim *o)
+{
+    weir_layer *const conv = weir_conv2d_new(s->m, "conv", 1, 2, 3, NULL, true);
+
+    s->o = o;
+    s->g = weir_graph_begin(s->d);
+    CHECK_OK(small_step(conv, o, s->x, s->y));
+    CHECK_OK(weir_graph_end(s->g, NULL));
+}
+
+static void tiny_infer(tiny *s)
+{
+    weir_layer *const fc = weir_linear_new(s->m, "fc", 36, 4, true);
+
+    s->g = weir_graph_begin(s->d);
+    weir_keep(weir_argmax(weir_apply(fc, weir_flatten(s->x)), 1, false));
+    CHECK_OK(weir_graph_end(s->g, NULL));
+}
+
+static void tiny_free(const tiny *s)
+{
+    weir_graph_free(s->g);
+    weir_release(s->x);
+    weir_release(s->y);
+    weir_optim_free(s->o);
+    weir_model_free(s->m);
+    weir_device_close(s->d);
 }
 
 /* Calls fn with the text of a small training step. */
 static void with_text(void (*fn)(weir_device *d, const char *text))
 {
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
-    weir_model *const  m = weir_model_new(d);
-    weir_optim *const  o = weir_sgd_new(d, 0.1, &(weir_sgd_options){.momentum = 0.9});
-    weir_tensor *const x = weir_input(d, weir_4d(WEIR_F32, 2, 1, 6, 6)),
-                *const y = weir_input(d, weir_1d(WEIR_I32, 2));
-    weir_graph *const  g = small_graph(d, m, o, x, y);
-    char *const        text = weir_graph_recorded(g);
+    tiny s = tiny_new();
 
+    tiny_train(&s, weir_sgd_new(s.d, 0.1, &(weir_sgd_options){.momentum = 0.9}));
+    char *const text = weir_graph_recorded(s.g);
     if (CHECK(text != NULL))
-        fn(d, text);
+        fn(s.d, text);
     weir_text_free(text);
-    weir_graph_free(g);
-    weir_release(x);
-    weir_release(y);
-    weir_optim_free(o);
-    weir_model_free(m);
-    weir_device_close(d);
+    tiny_free(&s);
 }
 
 static void try_wrong(weir_device *d, const char *text)
@@ -212,30 +241,19 @@ typedef struct bytes {
 /* The file of a small graph, for training or for inference. */
 static void write_graph(const folder *f, bytes *b, bool trains)
 {
-    weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
-    weir_model *const  m = weir_model_new(d);
-    weir_optim *const  o = weir_adam_new(d, 0.1, NULL);
-    weir_tensor *const x = weir_input(d, weir_4d(WEIR_F32, 2, 1, 6, 6)),
-                *const y = weir_input(d, weir_1d(WEIR_I32, 2));
-    weir_layer *const  fc = trains ? NULL : weir_linear_new(m, "fc", 36, 4, true);
-    weir_graph *const  g = trains ? small_graph(d, m, o, x, y) : weir_graph_begin(d);
+    tiny s = tiny_new();
 
-    if (!trains) {
-        weir_keep(weir_argmax(weir_apply(fc, weir_flatten(x)), 1, false));
-        CHECK_OK(weir_graph_end(g, NULL));
-    }
-    CHECK_OK(weir_graph_save(g, f->file[0], NULL));
+    if (trains)
+        tiny_train(&s, weir_adam_new(s.d, 0.1, NULL));
+    else
+        tiny_infer(&s);
+    CHECK_OK(weir_graph_save(s.g, f->file[0], NULL));
     FILE *const from = fopen(f->file[0], "rb");
     b->n = from ? fread(b->at, 1, sizeof b->at, from) : 0;
     CHECK(b->n > 1000 && b->n < sizeof b->at - 1000);
     if (from)
         fclose(from);
-    weir_graph_free(g);
-    weir_release(x);
-    weir_release(y);
-    weir_optim_free(o);
-    weir_model_free(m);
-    weir_device_close(d);
+    tiny_free(&s);
 }
 
 /* Where the word begins in the file; NULL if it is not there. */
