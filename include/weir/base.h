@@ -187,8 +187,8 @@ static inline weir_desc weir_4d(weir_dtype t, int64_t n, int64_t c, int64_t h, i
 
 /* Host memory hooks for programs that bring their own allocator. Set them before any other call
  * (ERR_STATE while memory of Weir is in use); both functions or neither (NULL, NULL restores
- * libc's), else ERR_INVALID. alloc returns `bytes`
- * bytes aligned for any type, or NULL; user is passed on. Any thread may call them. */
+ * libc's), else ERR_INVALID. alloc returns `bytes` bytes aligned for any type, or NULL; user is
+ * passed on. Any thread may call them. */
 typedef void *(*weir_alloc_fn)(size_t bytes, void *user);
 typedef void (*weir_free_fn)(void *p, void *user);
 WEIR_API weir_status weir_set_allocator(weir_alloc_fn alloc, weir_free_fn release, void *user);

@@ -188,8 +188,7 @@ typedef struct weir_nonfinite {
 /* Runs the planned step once and looks at every result. Afterwards parameters, states and the
  * random stream are as before; kept results have the values of this run. The host holds a copy of
  * what the step overwrites meanwhile, outside any budget. nan_only: an infinity, such as that of an
- * attention mask, is fine. Fails as weir_graph_run (ERR_BUDGET,
- * too), and with ERR_NOMEM. */
+ * attention mask, is fine. Fails as weir_graph_run (ERR_BUDGET too), and with ERR_NOMEM. */
 WEIR_API weir_status weir_graph_find_nonfinite(weir_graph *g, bool nan_only,
                                                weir_nonfinite *found);
 

@@ -511,8 +511,7 @@ WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
 /* ---- losses: floats; the result is a scalar of the inputs' dtype ----
  *
  * Losses of halves are computed in f32; their results are f32 if one input is, and inside
- * weir_autocast_begin.
- * Targets of the inputs' dtype have a gradient, too. */
+ * weir_autocast_begin. Targets of the inputs' dtype have a gradient, too. */
 
 /* Mean softmax cross-entropy of logits (n,c) with class numbers (n) in i32 or i64, or with
  * probabilities (n,c) of the logits' dtype. Rows of class WEIR_IGNORED_CLASS have neither loss nor

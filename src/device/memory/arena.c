@@ -1,4 +1,4 @@
-/* arena.c - a device's arena: allocated in whole units, grown, never shrunk. */
+/* arena.c - a device's arena: allocated in whole units, grown, or freed as a whole. */
 #include "device/memory/arena.h"
 
 #include "core/status.h"
