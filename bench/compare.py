@@ -139,23 +139,28 @@ def open_cases(args, model):
         return on_card(args, model)
     batch = ["--batch", str(args.batch)] if args.batch else []
     image = ["--image", str(args.image)] if args.image and model in IMAGE else []
-    common = ["--model", model, *batch, *image, "--threads", str(args.threads)]
+    half = ["--precision", args.precision] if args.precision != "f32" else []
+    common = ["--model", model, *batch, *image, "--threads", str(args.threads), *half]
     weir = [args.weir, "bench", "worker", *common]
-    cases = [Case("Weir, graph on", [*weir, "--case", "on"], None, args.threads),
-             Case("Weir, graph off", [*weir, "--case", "off"], None, args.threads)]
+    cases = [("Weir, graph on", [*weir, "--case", "on"]),
+             ("Weir, graph off", [*weir, "--case", "off"])]
     if args.python:
         torch = [args.python, str(PEER), *common]
-        cases.append(Case("eager", torch, None, args.threads))
         if args.budgets:
-            return cases + budget_cases(args, weir, torch)
-        if args.tcmalloc:
-            cases.append(Case("eager, tcmalloc", torch, args.tcmalloc, args.threads))
-            cases.append(Case("eager, channels_last, fused SGD, tcmalloc",
-                              [*torch, "--variant", "tuned"], args.tcmalloc, args.threads))
-        else:
-            cases.append(Case("eager, channels_last, fused SGD", [*torch, "--variant", "tuned"],
-                              None, args.threads))
-    return cases + budget_cases(args, weir, [])
+            cases.append(("eager", torch))
+            return [*opened((*case, None, args.threads) for case in cases),
+                    *budget_cases(args, weir, torch)]
+        allocator = ", tcmalloc" if args.tcmalloc else ""
+        peers = [("eager", "default", None),
+                 (f"eager{allocator}", "default", args.tcmalloc),
+                 (f"eager, channels_last, fused SGD{allocator}", "tuned", args.tcmalloc),
+                 (f"torch.compile, channels_last, fused SGD{allocator}", "compile", args.tcmalloc)]
+        if not args.tcmalloc:
+            del peers[1]
+        cases += [(name, [*torch, "--variant", variant], preload)
+                  for name, variant, preload in peers if variant not in args.without]
+    started = list(opened((*case, None)[:3] + (args.threads,) for case in cases))
+    return started + budget_cases(args, weir, [])
 
 
 def write_csv(path, model, cases):
@@ -228,10 +233,9 @@ def report(args, model, cases, steps):
     peers = {("JAX" if case.name.startswith("JAX") else "PyTorch"): case.version for case in cases
              if not case.name.startswith("Weir")}
     versions += "".join(f", {name} {version}" for name, version in peers.items())
-    where = (f"{machine()}; {args.threads} threads" if args.device == "cpu" else
-             f"{card(args)}; {precision_of(args)}")
+    where = f"{machine()}; {args.threads} threads" if args.device == "cpu" else card(args)
     return (f"### {model}, batch {cases[0].batch}{image}\n\n"
-            f"{where}; {versions}; "
+            f"{where}; {precision_of(args)}; {versions}; "
             f"{args.rounds} rounds of {steps} steps; {datetime.date.today()}. "
             f"Ratio: paired median (of minima).\n\n{table(cases)}\n")
 
@@ -247,8 +251,8 @@ def options():
     parser.add_argument("--tf32", action="store_true",
                         help="on a card: products of f32 by TF32 units, in all cases")
     parser.add_argument("--precision", choices=("f32", "bf16", "f16"), default="f32",
-                        help="on a card: the type of products, convolutions and attention in Weir "
-                        "and PyTorch (autocast); default: f32")
+                        help="the type of products, convolutions and attention in Weir and PyTorch "
+                        "(autocast); default: f32")
     parser.add_argument("--csv", type=Path, help="add the rows to this file")
     parser.add_argument("--tcmalloc", type=Path, default=find_tcmalloc(),
                         help="library to preload (found: %(default)s)")

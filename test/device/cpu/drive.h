@@ -6,12 +6,14 @@
 
 #include "check.h"
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "device/cpu/context.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
 #include "device/zone.h"
+#include "half.h"
 
 typedef struct drive {
     weir_device d;
@@ -67,22 +69,35 @@ static inline operand operand_of(weir_desc desc)
     return o;
 }
 
-/* Small multiples of 1/8, so that sums are exact in f32 as long as they are short. */
+/* Small multiples of 1/8, exact in every type, so that sums are exact in f32 as long as they are
+ * short, and a result in a half is the exact sum rounded once. */
 static inline void operand_random(operand *o)
 {
+    const weir_dtype t = o->layout.desc.dtype;
     for (int64_t i = 0; i < o->n; i++) {
         o->value[i] = (double)check_int(-16, 16) / 8;
-        if (o->layout.desc.dtype == WEIR_F32)
+        if (t == WEIR_F32)
             ((float *)o->data)[i] = (float)o->value[i];
-        else
+        else if (t == WEIR_F64)
             ((double *)o->data)[i] = o->value[i];
+        else
+            ((uint16_t *)o->data)[i] = half_encode(o->value[i], t);
     }
 }
 
 static inline double operand_at(const operand *o, int64_t i)
 {
-    return o->layout.desc.dtype == WEIR_F32 ? (double)((float *)o->data)[i]
-                                            : ((double *)o->data)[i];
+    const weir_dtype t = o->layout.desc.dtype;
+    return t == WEIR_F32   ? (double)((float *)o->data)[i]
+           : t == WEIR_F64 ? ((double *)o->data)[i]
+                           : half_decode(((uint16_t *)o->data)[i], t);
+}
+
+/* The value that element i should have, in its type. */
+static inline double operand_expected(const operand *o, int64_t i)
+{
+    const weir_dtype t = o->layout.desc.dtype;
+    return weir_is_half(t) ? half_round(o->value[i], t) : o->value[i];
 }
 
 static inline void operand_free(operand *o)
@@ -91,16 +106,19 @@ static inline void operand_free(operand *o)
     zone_free(o->data);
 }
 
-/* True if the elements are within tol of the expected ones. */
+/* True if the elements are within tol of the expected ones; halves must equal them. */
 static inline bool operand_check(const operand *o, double tol, const char *what)
 {
-    int64_t bad = -1;
-    for (int64_t i = o->n - 1; i >= 0; i--)
-        if (!(fabs(operand_at(o, i) - o->value[i]) <= tol * fmax(1, fabs(o->value[i]))))
+    const double most = weir_is_half(o->layout.desc.dtype) ? 0 : tol;
+    int64_t      bad = -1;
+    for (int64_t i = o->n - 1; i >= 0; i--) {
+        const double want = operand_expected(o, i);
+        if (!(fabs(operand_at(o, i) - want) <= most * fmax(1, fabs(want))))
             bad = i;
+    }
     return check_that(bad < 0, __FILE__, __LINE__, "%s: element %lld is %.9g, not %.9g", what,
                       (long long)bad, bad < 0 ? 0 : operand_at(o, bad),
-                      bad < 0 ? 0 : o->value[bad]);
+                      bad < 0 ? 0 : operand_expected(o, bad));
 }
 
 /* A call made several times: the first results, and the guard zones of all operands. */

@@ -13,6 +13,9 @@ enum { RUNS = 20, THREADS = 4, FEW = 60, MANY = 3000, MULTIPLY_ADDS = 200 * 1000
 
 static const char *const wishes[] = {NULL, "own", "openblas", "onednn"};
 
+/* Halves reach the library where the processor multiplies them. */
+static const weir_dtype types[] = {WEIR_F32, WEIR_BF16, WEIR_F16};
+
 enum { WISHES = sizeof wishes / sizeof *wishes };
 
 /* A device for each number of threads and each requested implementation, which prepares
@@ -79,13 +82,17 @@ static void passes(drive *v, set *s, bool bias, const char *wish)
              (int)g->n, (int)g->c, (int)g->h, (int)g->w, (int)g->o, (int)(g->c / g->groups),
              (int)g->kh, (int)g->kw, (int)g->sh, (int)g->sw, (int)g->ph, (int)g->pw, (int)g->dh,
              (int)g->dw, (int)g->groups, wish ? wish : "chosen");
+    snprintf(text + strlen(text), sizeof text - strlen(text), ", %s",
+             weir_dtype_name(s->x.layout.desc.dtype));
     snprintf(what, sizeof what, "conv2d %s", text);
     if (!ran(drive_named(v, weir_cpu_conv2d, WEIR_OP_CONV2D, bias ? 3 : 2, forward, 1, &s->y, &a,
                          sizeof a, NULL, what)))
         return;
     for (int64_t i = 0; i < s->y.n && !bias; i++)
-        ((float *)s->y.data)[i] += (float)s->b.value[i % g->o];
+        s->y.value[i] -= s->b.value[i % g->o];
     operand_check(&s->y, 1e-6, what);
+    for (int64_t i = 0; i < s->y.n && !bias; i++)
+        s->y.value[i] += s->b.value[i % g->o];
     snprintf(what, sizeof what, "conv2d_grad_x %s", text);
     if (ran(drive_named(v, weir_cpu_conv2d_grad_x, WEIR_OP_CONV2D_GRAD_X, 2, inx, 1, &s->dx, &ax,
                         sizeof ax, NULL, what)))
@@ -98,9 +105,9 @@ static void passes(drive *v, set *s, bool bias, const char *wish)
         operand_check(&s->db, 1e-6, what);
 }
 
-static void convolve(devices *d, const geometry *g, int threads, bool bias)
+static void convolve(devices *d, weir_dtype t, const geometry *g, int threads, bool bias)
 {
-    set s = set_of(WEIR_F32, *g);
+    set s = set_of(t, *g);
     expect(&s);
     for (int i = 0; i < WISHES; i++) {
         drive_env("WEIR_CONV", wishes[i]);
@@ -162,7 +169,8 @@ CASE(convolutions_that_were_bad)
     if (CHECK(devices_open(&d)))
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
             for (int threads = 1; threads <= THREADS; threads++)
-                convolve(&d, &bad[i], threads, threads % 2 == 0);
+                for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+                    convolve(&d, types[t], &bad[i], threads, threads % 2 == 0);
     devices_close(&d);
 }
 
@@ -172,8 +180,9 @@ CASE(drawn_convolutions)
     devices   d;
     if (CHECK(devices_open(&d)))
         for (int i = 0; i < n; i++) {
-            const geometry g = draw();
-            convolve(&d, &g, (int)ONE_OF(1, 2, 2, 3, 4), check_int(0, 1) != 0);
+            const geometry   g = draw();
+            const weir_dtype t = types[(size_t)check_int(0, 3) % (sizeof types / sizeof *types)];
+            convolve(&d, t, &g, (int)ONE_OF(1, 2, 2, 3, 4), check_int(0, 1) != 0);
         }
     devices_close(&d);
 }
@@ -181,6 +190,7 @@ CASE(drawn_convolutions)
 /* ---- products ---- */
 
 typedef struct product {
+    weir_dtype type;
     int64_t m, n, k, batch; /* batch: 0 for a plain product */
     bool    ta, tb, linear, bias;
 } product;
@@ -208,9 +218,9 @@ static void expect_product(const product *p, const operand in[3], operand *c)
 static operand matrix(const product *p, int64_t rows, int64_t columns, bool turned)
 {
     const int64_t r = turned ? columns : rows, c = turned ? rows : columns;
-    weir_desc     d = weir_2d(WEIR_F32, r, c);
+    weir_desc     d = weir_2d(p->type, r, c);
     if (p->batch)
-        d = (weir_desc){.dtype = WEIR_F32, .ndim = 3, .dim = {p->batch, r, c}};
+        d = (weir_desc){.dtype = p->type, .ndim = 3, .dim = {p->batch, r, c}};
     operand o = operand_of(d);
     operand_random(&o);
     return o;
@@ -219,7 +229,7 @@ static operand matrix(const product *p, int64_t rows, int64_t columns, bool turn
 static void multiply(drive *v, const product *p)
 {
     operand in[3] = {matrix(p, p->m, p->k, p->ta), matrix(p, p->k, p->n, p->tb),
-                     operand_of(weir_1d(WEIR_F32, p->n))};
+                     operand_of(weir_1d(p->type, p->n))};
     operand c = matrix(p, p->m, p->n, false);
     operand_random(&in[2]);
     expect_product(p, in, &c);
@@ -233,9 +243,9 @@ static void multiply(drive *v, const product *p)
     char                   what[160];
     for (int i = 0; i < WISHES; i++) {
         drive_env("WEIR_GEMM", wishes[i]);
-        snprintf(what, sizeof what, "%s %d x %d x %d batch %d ta %d tb %d bias %d, %s",
-                 p->linear ? "linear" : "matmul", (int)p->m, (int)p->n, (int)p->k, (int)p->batch,
-                 p->ta, p->tb, p->bias, wishes[i] ? wishes[i] : "chosen");
+        snprintf(what, sizeof what, "%s %s %d x %d x %d batch %d ta %d tb %d bias %d, %s",
+                 p->linear ? "linear" : "matmul", weir_dtype_name(p->type), (int)p->m, (int)p->n,
+                 (int)p->k, (int)p->batch, p->ta, p->tb, p->bias, wishes[i] ? wishes[i] : "chosen");
         if (ran(drive_named(v, choose, op, p->bias ? 3 : 2, in, 1, &c, p->linear ? NULL : &attr,
                             p->linear ? 0 : sizeof attr, NULL, what)))
             operand_check(&c, 1e-6, what);
@@ -253,7 +263,8 @@ static int64_t size(void)
 
 static product draw_product(void)
 {
-    product       p = {.m = size(), .n = size(), .k = size()};
+    const size_t  type = (size_t)check_int(0, 3) % (sizeof types / sizeof *types);
+    product       p = {.type = types[type], .m = size(), .n = size(), .k = size()};
     const int64_t kind = check_int(0, 3);
     p.linear = kind == 0;
     p.batch = kind == 1 ? ONE_OF(1, 3, 7, 9) : 0;
@@ -309,6 +320,8 @@ CASE(a_call_is_refused_where_the_library_is_wrong_and_nowhere_else)
     } calls[] = {
         {plain(3, 16, 1, 2), WEIR_CONV_GRAD_W, wide, true},
         {plain(15, 16, 1, 2), WEIR_CONV_GRAD_W, wide, true},
+        {plain(15, 16, 1, 2), WEIR_CONV_GRAD_W, "jit_bf16_1x1:avx512_core_bf16", true},
+        {plain(16, 16, 1, 2), WEIR_CONV_GRAD_W, "jit_bf16_1x1:avx512_core_bf16", false},
         {plain(7, 15, 1, 3), WEIR_CONV_GRAD_W, narrow, true},
         {plain(16, 16, 1, 2), WEIR_CONV_GRAD_W, wide, false},
         {plain(8, 16, 1, 2), WEIR_CONV_GRAD_W, narrow, false},
@@ -324,6 +337,22 @@ CASE(a_call_is_refused_where_the_library_is_wrong_and_nowhere_else)
         check_that(
             weir_onednn_defect(&calls[i].c, calls[i].pass, calls[i].impl) == calls[i].refused,
             __FILE__, __LINE__, "call %zu should%s be refused", i, calls[i].refused ? "" : " not");
+}
+
+/* Gradients in halves go to the library where channels fill vectors; forward passes always. */
+CASE(halves_stay_away_from_gradients_of_odd_channels)
+{
+    for (int half = 0; half < 2; half++)
+        for (int64_t channels = 15; channels <= 16; channels++) {
+            weir_conv  c = plain(channels, 16, 3, 1);
+            const bool refused = half && channels % 16 != 0;
+            c.dtype = half ? WEIR_BF16 : WEIR_F32;
+            CHECK(!weir_onednn_half_defect(&c, WEIR_CONV_FORWARD));
+            CHECK(weir_onednn_half_defect(&c, WEIR_CONV_GRAD_X) == refused);
+            CHECK(weir_onednn_half_defect(&c, WEIR_CONV_GRAD_W) == refused);
+            c.groups = 16; /* depthwise */
+            CHECK(weir_onednn_half_defect(&c, WEIR_CONV_GRAD_W) == (half == 1));
+        }
 }
 
 /* If the library would use its broken code for a shape, another implementation runs; similar shapes

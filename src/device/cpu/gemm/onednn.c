@@ -16,9 +16,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/cpu/gemm/onednn_api.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/team.h"
 
 /* ---- the library's objects, one set per device ---- */
@@ -93,6 +95,16 @@ struct weir_onednn {
 bool weir_onednn_present(void)
 {
     return true;
+}
+
+bool weir_onednn_multiplies(weir_dtype t)
+{
+    enum { AVX512_CORE_BF16 = 0xe7, AVX512_CORE_FP16 = 0x1ef }; /* of dnnl_cpu_isa_t; bits add up */
+    const int has = (int)dnnl_get_effective_cpu_isa();
+    const int needs = t == WEIR_BF16 ? AVX512_CORE_BF16 : AVX512_CORE_FP16;
+    if (t == WEIR_F32)
+        return true;
+    return weir_is_half(t) && weir_cpu_isa() == WEIR_ISA_AVX512 && (has & needs) == needs;
 }
 
 size_t weir_onednn_work(const weir_onednn *p)
@@ -243,9 +255,9 @@ typedef struct conv_descs {
     conv_geometry g;
 } conv_descs;
 
-static bool activation(desc *d, int64_t n, int64_t c, int64_t h, int64_t w)
+static bool activation(desc *d, weir_dtype t, int64_t n, int64_t c, int64_t h, int64_t w)
 {
-    return desc_make(d, 4, (dnnl_dims_t){n, c, h, w}, (dnnl_dims_t){h * w * c, 1, w * c, c});
+    return desc_make(d, t, 4, (dnnl_dims_t){n, c, h, w}, (dnnl_dims_t){h * w * c, 1, w * c, c});
 }
 
 static bool weights(conv_descs *m, const weir_conv *c)
@@ -256,8 +268,8 @@ static bool weights(conv_descs *m, const weir_conv *c)
     const dnnl_dims_t plain = {og * row, row, 1, c->kw * cg, cg};
     const dnnl_dims_t turned = {0, 1, c->kh * c->kw * og, c->kw * og, og};
     const int         skip = grouped ? 0 : 1;
-    return desc_make(&m->w, 5 - skip, five + skip, (c->turned ? turned : plain) + skip) &&
-           desc_make(&m->any, 5 - skip, five + skip, NULL);
+    return desc_make(&m->w, c->dtype, 5 - skip, five + skip, (c->turned ? turned : plain) + skip) &&
+           desc_make(&m->any, c->dtype, 5 - skip, five + skip, NULL);
 }
 
 /* Padding after the image along axis i: equal to the padding before it if that gives the output's
@@ -281,9 +293,9 @@ static bool describe(conv_descs *m, const weir_conv *c, bool bias)
         m->g.pad[i] = c->pad[i];
         m->g.end[i] = pad_after(c, i);
     }
-    return activation(&m->x, c->n, c->c, c->h, c->w) &&
-           activation(&m->y, c->n, c->o, c->oh, c->ow) && weights(m, c) &&
-           (!bias || desc_make(&m->b, 1, (dnnl_dims_t){c->o}, (dnnl_dims_t){1}));
+    return activation(&m->x, c->dtype, c->n, c->c, c->h, c->w) &&
+           activation(&m->y, c->dtype, c->n, c->o, c->oh, c->ow) && weights(m, c) &&
+           (!bias || desc_make(&m->b, c->dtype, 1, (dnnl_dims_t){c->o}, (dnnl_dims_t){1}));
 }
 
 static void forget(conv_descs *m)
@@ -345,6 +357,9 @@ static bool add_conv(weir_onednn *p, const conv_descs *m, const weir_conv *c,
 weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
                              weir_onednn **out)
 {
+    *out = NULL;
+    if (weir_onednn_half_defect(c, pass))
+        return WEIR_OK;
     WEIR_TRY(begin(d, out));
     if (!*out)
         return WEIR_OK;
@@ -360,10 +375,10 @@ weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass 
 /* ---- matmul ---- */
 
 /* A stored matrix of rows x cols with leading dimension ld; turned: its transpose. */
-static bool matrix(desc *d, int64_t rows, int64_t cols, int64_t ld, bool turned)
+static bool matrix(desc *d, weir_dtype t, int64_t rows, int64_t cols, int64_t ld, bool turned)
 {
-    return turned ? desc_make(d, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){1, ld})
-                  : desc_make(d, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){ld, 1});
+    return turned ? desc_make(d, t, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){1, ld})
+                  : desc_make(d, t, 2, (dnnl_dims_t){rows, cols}, (dnnl_dims_t){ld, 1});
 }
 
 static bool add_matmul(weir_onednn *p, seen a, seen b, seen bias, seen c)
@@ -385,9 +400,11 @@ weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bi
     WEIR_TRY(begin(d, out));
     if (!*out)
         return WEIR_OK;
-    desc a = {0}, b = {0}, v = {0}, c = {0};
-    if (!matrix(&a, s->m, s->k, s->lda, s->ta) || !matrix(&b, s->k, s->n, s->ldb, s->tb) ||
-        !matrix(&c, s->m, s->n, s->ldc, false) || (bias && !matrix(&v, 1, s->n, s->n, false)) ||
+    const weir_dtype t = s->dtype;
+    desc             a = {0}, b = {0}, v = {0}, c = {0};
+    if (!matrix(&a, t, s->m, s->k, s->lda, s->ta) || !matrix(&b, t, s->k, s->n, s->ldb, s->tb) ||
+        !matrix(&c, t, s->m, s->n, s->ldc, false) ||
+        (bias && !matrix(&v, t, 1, s->n, s->n, false)) ||
         !add_matmul(*out, see(&a), see(&b), see(&v), see(&c))) {
         weir_onednn_free(*out);
         *out = NULL;
@@ -409,6 +426,12 @@ void weir_cpu_onednn_info(weir_string *s)
 
 bool weir_onednn_present(void)
 {
+    return false;
+}
+
+bool weir_onednn_multiplies(weir_dtype t)
+{
+    (void)t;
     return false;
 }
 

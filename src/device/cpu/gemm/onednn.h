@@ -1,8 +1,8 @@
 /* onednn.h - convolutions and products by oneDNN: prepared once, run many times, in our memory.
  *
  * Only onednn.c calls the library, through the C interface (v2 or v3) that it was built with. In a
- * build without it (no WEIR_ONEDNN) nothing can be prepared. f32 only; activations and weights have
- * our dense layouts. */
+ * build without it (no WEIR_ONEDNN) nothing can be prepared. Operands of a call have one type;
+ * activations and weights have our dense layouts. */
 #ifndef WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 #define WEIR_DEVICE_CPU_GEMM_ONEDNN_H
 
@@ -15,6 +15,11 @@ typedef struct weir_onednn weir_onednn;
 
 /* True if the library is part of this build. */
 bool weir_onednn_present(void);
+
+/* True if the library multiplies this type by instructions of the processor: f32 always, bf16 from
+ * AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA may rule a half out.
+ * Without the instructions the library would emulate them, which takes longer than f32. */
+bool weir_onednn_multiplies(weir_dtype t);
 
 /* Prepare a call. *out, which the caller frees, is NULL if the library has no good implementation;
  * that is no failure. Operands of a run:

@@ -13,6 +13,12 @@ typedef struct conv_geometry {
     dnnl_dims_t strides, dilates, pad, end; /* dilates: 0 is none */
 } conv_geometry;
 
+/* The library's name of a type that it is given: f32, bf16 or f16. */
+static inline dnnl_data_type_t type_of(weir_dtype t)
+{
+    return t == WEIR_BF16 ? dnnl_bf16 : t == WEIR_F16 ? dnnl_f16 : dnnl_f32;
+}
+
 /* "jit:avx512_core"; lives as long as pd. */
 static inline const char *impl_of(const_dnnl_primitive_desc_t pd)
 {
@@ -34,10 +40,11 @@ static inline seen see(const desc *d)
     return *d;
 }
 
-static inline bool desc_make(desc *d, int ndims, const dnnl_dims_t dims, const dnnl_dims_t strides)
+static inline bool desc_make(desc *d, weir_dtype t, int ndims, const dnnl_dims_t dims,
+                             const dnnl_dims_t strides)
 {
-    return (strides ? dnnl_memory_desc_create_with_strides(d, ndims, dims, dnnl_f32, strides)
-                    : dnnl_memory_desc_create_with_tag(d, ndims, dims, dnnl_f32,
+    return (strides ? dnnl_memory_desc_create_with_strides(d, ndims, dims, type_of(t), strides)
+                    : dnnl_memory_desc_create_with_tag(d, ndims, dims, type_of(t),
                                                        dnnl_format_tag_any)) == dnnl_success;
 }
 
@@ -92,10 +99,11 @@ static inline seen see(const desc *d)
     return d->ndims ? d : NULL;
 }
 
-static inline bool desc_make(desc *d, int ndims, const dnnl_dims_t dims, const dnnl_dims_t strides)
+static inline bool desc_make(desc *d, weir_dtype t, int ndims, const dnnl_dims_t dims,
+                             const dnnl_dims_t strides)
 {
-    return (strides ? dnnl_memory_desc_init_by_strides(d, ndims, dims, dnnl_f32, strides)
-                    : dnnl_memory_desc_init_by_tag(d, ndims, dims, dnnl_f32,
+    return (strides ? dnnl_memory_desc_init_by_strides(d, ndims, dims, type_of(t), strides)
+                    : dnnl_memory_desc_init_by_tag(d, ndims, dims, type_of(t),
                                                    dnnl_format_tag_any)) == dnnl_success;
 }
 

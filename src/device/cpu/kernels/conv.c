@@ -1,7 +1,8 @@
 /* conv.c - selects the implementation of a convolution and of its gradients.
  *
  * f32: our own gradient by the weights where it is faster, oneDNN where it has code for the shape,
- * else patch matrix and product. f64: patch matrix and product. Halves are widened (widen.h).
+ * else patch matrix and product. f64: patch matrix and product. Halves: oneDNN where the processor
+ * multiplies them, else widened (widen.h).
  *
  * With stride 1 the gradient by x is itself a convolution, of dy with the kernels rotated by 180
  * degrees and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
@@ -30,13 +31,17 @@ static weir_status run_onednn(const weir_kargs *k)
     return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
 }
 
+static bool is_empty(const weir_conv *c)
+{
+    return weir_conv_pixels(c) == 0 || c->h * c->w == 0 || c->o * weir_conv_patch(c) == 0;
+}
+
 /* True if oneDNN should be asked. Not for empty tensors; and its gradient by x vectorises over
  * channels, so with few of them (images) patch matrix and product take half the time. */
 static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want)
 {
     enum { FEW = 4 };
-    if (c->dtype != WEIR_F32 || weir_conv_pixels(c) == 0 || c->h * c->w == 0 ||
-        c->o * weir_conv_patch(c) == 0)
+    if (c->dtype != WEIR_F32 || is_empty(c))
         return false;
     if (want == WEIR_GEMM_ANY)
         return pass != WEIR_CONV_GRAD_X || c->groups > 1 || c->c > FEW;
@@ -138,6 +143,15 @@ static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_kernel
 
 /* ---- selecting ---- */
 
+static void take_library(weir_onednn *lib, weir_kernel *out)
+{
+    *out = (weir_kernel){.run = run_onednn,
+                         .work = weir_onednn_work(lib),
+                         .state = lib,
+                         .destroy = weir_onednn_free,
+                         .impl = weir_onednn_impl(lib)};
+}
+
 static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
                           weir_kernel *out)
 {
@@ -158,35 +172,49 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
         WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
     if (!lib)
         return weir_conv_by_gemm(c, pass, bias, blas, want, out);
-    *out = (weir_kernel){.run = run_onednn,
-                         .work = weir_onednn_work(lib),
-                         .state = lib,
-                         .destroy = weir_onednn_free,
-                         .impl = weir_onednn_impl(lib)};
+    take_library(lib, out);
+    return WEIR_OK;
+}
+
+/* f16 or bf16: `wide` selects the pass for f32. */
+static weir_status choose_half(weir_device *d, const weir_call *call, const weir_conv *c,
+                               weir_conv_pass pass, bool bias, weir_choose_fn wide,
+                               weir_kernel *out)
+{
+    weir_gemm_want       want;
+    const weir_openblas *blas;
+    weir_onednn         *lib = NULL;
+    WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
+    if ((want == WEIR_GEMM_ANY || want == WEIR_GEMM_ONEDNN) && !is_empty(c) &&
+        weir_onednn_multiplies(c->dtype))
+        WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
+    if (!lib)
+        return weir_cpu_widened(d, call, wide, out);
+    take_library(lib, out);
     return WEIR_OK;
 }
 
 weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_conv2d, out);
     const weir_conv g = weir_conv_forward_of(c);
+    if (weir_is_half(g.dtype))
+        return choose_half(d, c, &g, WEIR_CONV_FORWARD, c->nin == 3, weir_cpu_conv2d, out);
     return choose(d, &g, WEIR_CONV_FORWARD, c->nin == 3, out);
 }
 
 weir_status weir_cpu_conv2d_grad_x(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_x, out);
     const weir_conv g = weir_conv_grad_x_of(c);
+    if (weir_is_half(g.dtype))
+        return choose_half(d, c, &g, WEIR_CONV_GRAD_X, false, weir_cpu_conv2d_grad_x, out);
     return choose(d, &g, WEIR_CONV_GRAD_X, false, out);
 }
 
 weir_status weir_cpu_conv2d_grad_w(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_conv2d_grad_w, out);
     const weir_conv2d_gradw_attr *const a = c->attr;
     const weir_conv                     g = weir_conv_grad_w_of(c);
+    if (weir_is_half(g.dtype))
+        return choose_half(d, c, &g, WEIR_CONV_GRAD_W, a->bias != 0, weir_cpu_conv2d_grad_w, out);
     return choose(d, &g, WEIR_CONV_GRAD_W, a->bias != 0, out);
 }

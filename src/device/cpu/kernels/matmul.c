@@ -1,8 +1,8 @@
 /* matmul.c - selects and runs the matrix product, single and batched, and the linear layer.
  *
  * Small products use our own code, since libraries have a higher fixed cost. Larger ones use the
- * library that measured faster on this kind of processor. f64 never uses oneDNN. Halves are widened
- * (widen.h).
+ * library that measured faster on this kind of processor. f64 never uses oneDNN. Large products of
+ * halves use it where the processor multiplies them; others are widened (widen.h).
  *
  * Batches: a few large products run one after another, each on all workers; many or small ones run
  * in parallel, each on one worker with our own code. The shapes decide which. */
@@ -47,6 +47,11 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
+static weir_status run_half(const weir_kargs *k)
+{
+    return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
+}
+
 /* ---- selecting ---- */
 
 static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
@@ -79,6 +84,36 @@ static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, w
     return WEIR_OK;
 }
 
+/* Halves: *lib is NULL if the product is to be widened. */
+static weir_status plan_half(weir_device *d, const weir_gemm_shape *s, bool bias, weir_onednn **lib)
+{
+    enum { FEW = 32 * 1024 }; /* multiply-adds below which a library's fixed cost is too high */
+    weir_gemm_want       want;
+    const weir_openblas *blas;
+    const double         volume = (double)s->m * (double)s->n * (double)s->k;
+    *lib = NULL;
+    WEIR_TRY(weir_gemm_libraries(d, "WEIR_GEMM", &want, &blas));
+    if (!weir_onednn_multiplies(s->dtype) || volume == 0 ||
+        !(want == WEIR_GEMM_ONEDNN || (want == WEIR_GEMM_ANY && volume >= FEW)))
+        return WEIR_OK;
+    return weir_onednn_matmul(d, s, bias, lib);
+}
+
+static weir_status choose_half(weir_device *d, const weir_call *c, const weir_gemm_shape *s,
+                               bool bias, weir_choose_fn wide, weir_kernel *out)
+{
+    weir_onednn *lib;
+    WEIR_TRY(plan_half(d, s, bias, &lib));
+    if (!lib)
+        return weir_cpu_widened(d, c, wide, out);
+    *out = (weir_kernel){.run = run_half,
+                         .state = lib,
+                         .destroy = weir_onednn_free,
+                         .work = weir_onednn_work(lib),
+                         .impl = weir_onednn_impl(lib)};
+    return WEIR_OK;
+}
+
 weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_matmul_attr *const t = c->attr;
@@ -93,7 +128,7 @@ weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_kernel *out
                                .ldb = b->dim[1],
                                .ldc = b->dim[t->tb ? 0 : 1]};
     if (weir_is_half(s.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_matmul, out);
+        return choose_half(d, c, &s, false, weir_cpu_matmul, out);
     return choose(d, &s, false, out);
 }
 
@@ -109,7 +144,7 @@ weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_kernel *out
                                .ldb = x->dim[1],
                                .ldc = w->dim[0]};
     if (weir_is_half(s.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_linear, out);
+        return choose_half(d, c, &s, c->nin == 3, weir_cpu_linear, out);
     return choose(d, &s, c->nin == 3, out);
 }
 
