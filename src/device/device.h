@@ -142,6 +142,9 @@ typedef struct weir_device_ops {
     weir_status (*swap_speed)(weir_device *d, double *out, double *in);     /* bytes per second */
     const weir_device_streams *streams; /* NULL: the work of a call is done when it returns */
     const weir_choose_fn      *kernel;  /* [WEIR_OP_COUNT] */
+    /* [WEIR_OP_COUNT] or NULL: the inputs (bit i) that the kernel of an operation in f32 reads as
+     * f16 or bf16, too. It widens them as it loads, so the result has the same bits. */
+    const uint32_t *widens;
 } weir_device_ops;
 
 /* Size classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %

@@ -164,6 +164,12 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 #undef ROW
 };
 
+static const uint32_t widens[WEIR_OP_COUNT] = {
+    [WEIR_OP_BN_STATS] = 1,       [WEIR_OP_BN_GRAD_REDUCE] = 3, [WEIR_OP_SGD_UPDATE] = 2,
+    [WEIR_OP_ADAM_UPDATE] = 2,    [WEIR_OP_ADAMW_UPDATE] = 2,   [WEIR_OP_ADAGRAD_UPDATE] = 2,
+    [WEIR_OP_RMSPROP_UPDATE] = 2, [WEIR_OP_ACCUMULATE] = 2,
+};
+
 const weir_device_ops weir_device_cpu = {
     .name = "cpu",
     .align = 64,
@@ -190,4 +196,5 @@ const weir_device_ops weir_device_cpu = {
     .swap_settle = weir_cpu_swap_settle,
     .swap_speed = weir_cpu_swap_speed,
     .kernel = kernels,
+    .widens = widens,
 };

@@ -146,6 +146,7 @@ static void merge(weir_fuser *f, uint32_t ga, uint32_t gb)
         f->group_of[all.member[m]] = gb;
     f->groups[gb] = all;
     f->groups[ga].n = 0;
+    f->groups[ga].widens = false;
 }
 
 static void join_producers(weir_fuser *f, uint32_t i)
@@ -244,6 +245,16 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
     return WEIR_OK;
 }
 
+/* Casts that widen are tried on single nodes, whose half inputs then let rounding casts join, and
+ * again on the groups. */
+static weir_status widen_all(weir_fuser *f)
+{
+    for (uint32_t i = 0; i < f->g->nodes.n; i++)
+        if (!f->g->nodes.at[i].dead && weir_cast_widens(f->g, &f->g->nodes.at[i]))
+            WEIR_TRY(weir_fuse_widen(f, i));
+    return WEIR_OK;
+}
+
 weir_status weir_pass_fuse(weir_graph *g)
 {
     weir_fuser  f = {.g = g};
@@ -261,11 +272,13 @@ weir_status weir_pass_fuse(weir_graph *g)
         if (fusable(g, &g->nodes.at[i])) {
             f.group_of[i] = i;
             f.groups[i] = weir_group_alone(i);
-            join_producers(&f, i);
         }
+    status = widen_all(&f);
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
-        if (weir_cast_widens(g, &g->nodes.at[i]))
-            status = weir_fuse_widen(&f, i);
+        if (f.group_of[i] != WEIR_NONE)
+            join_producers(&f, i);
+    if (status == WEIR_OK)
+        status = widen_all(&f);
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
         if (f.group_of[i] != WEIR_NONE && (f.groups[i].n > 1 || f.groups[i].widens))
             status = emit(&f, &f.groups[i]);

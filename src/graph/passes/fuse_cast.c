@@ -1,7 +1,8 @@
 /* fuse_cast.c - casts between f32 and the half types at the edges of fused groups.
  *
  * A cast that rounds is a member of the group that computes its input. A cast that widens is no
- * member: groups that read its output read its input instead. Either is done only if it needs no
+ * member: groups that read its output read its input instead, and so do other nodes whose kernels
+ * widen (weir_device_ops.widens), if all readers can. Either is done only if it needs no
  * more live bytes than separate nodes: at each position where one of them runs, the bytes of the
  * storages that it accesses and that are live there count, less outputs that take over a dying
  * operand. Positions in between need no check: values that stay live longer there replace others
@@ -175,6 +176,15 @@ static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
                                view.offset - made.offset + from.offset);
 }
 
+/* Is storage `s` overwritten after node `from` and before position `to`? */
+static bool overwritten(const weir_fuser *f, uint32_t s, uint32_t from, uint32_t to)
+{
+    for (uint32_t w = f->writer_first[s]; w < f->writer_first[s + 1]; w++)
+        if (f->writer[w] > from && f->writer[w] < to)
+            return true;
+    return false;
+}
+
 /* May the group read the cast's input? The input must not be overwritten before the group runs, and
  * only steps, not rounding casts, may read it. */
 static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
@@ -182,9 +192,8 @@ static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
     const weir_node *c = &f->g->nodes.at[cast];
     const uint32_t from = weir_storage_of(f->g, c->in[0]), made = weir_storage_of(f->g, c->out[0]);
 
-    for (uint32_t w = f->writer_first[from]; w < f->writer_first[from + 1]; w++)
-        if (f->writer[w] > cast && f->writer[w] < a->last)
-            return false;
+    if (overwritten(f, from, cast, a->last))
+        return false;
     for (uint32_t i = 0; i < a->n; i++) {
         const weir_node *m = &f->g->nodes.at[a->member[i]];
         for (int k = 0; k < m->nin; k++)
@@ -215,12 +224,16 @@ static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
     return WEIR_OK;
 }
 
-/* Are all nodes between the cast and the group's position members, or casts that members read? */
+/* Are all nodes between the cast and the group's position members, casts that members read, or
+ * nodes that read the cast's output, too? */
 static bool next_to(const weir_fuser *f, uint32_t cast, const weir_group *a)
 {
+    const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
+
     for (uint32_t i = cast + 1; i < a->last; i++) {
         const weir_node *n = &f->g->nodes.at[i];
-        bool             ours = n->dead || weir_group_has(a, i);
+        bool             ours = n->dead || weir_group_has(a, i) ||
+                    (f->group_of[i] == WEIR_NONE && reads(n, f->g, made));
         for (uint32_t m = 0; m < a->n && !ours && weir_cast_widens(f->g, n); m++)
             ours = reads(&f->g->nodes.at[a->member[m]], f->g, weir_storage_of(f->g, n->out[0]));
         if (!ours)
@@ -280,16 +293,53 @@ static weir_group *reader_before(const weir_fuser *f, uint32_t storage, uint32_t
     return last;
 }
 
+/* May a node of no group read the cast's input? Its kernel must widen all inputs that are the
+ * cast's output. */
+static bool node_can_widen(const weir_fuser *f, uint32_t cast, uint32_t node)
+{
+    const weir_graph *const g = f->g;
+    const weir_node *const  c = &g->nodes.at[cast], *const n = &g->nodes.at[node];
+    const uint32_t *const   widens = g->dev->ops->widens;
+    const uint32_t from = weir_storage_of(g, c->in[0]), made = weir_storage_of(g, c->out[0]);
+
+    if (!widens || overwritten(f, from, cast, node))
+        return false;
+    for (int k = 0; k < n->nin; k++)
+        if (weir_storage_of(g, n->in[k]) == made &&
+            (!(widens[n->op] & ~n->def->mutates & 1u << k) || !seen_through(g, c, n->in[k])))
+            return false;
+    return true;
+}
+
 static bool all_can_widen(const weir_fuser *f, uint32_t cast)
 {
     const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
 
     for (uint32_t r = f->reader_first[made]; r < f->reader_first[made + 1]; r++) {
-        const uint32_t a = f->group_of[f->reader[r]];
-        if (a == WEIR_NONE || !can_widen(f, cast, &f->groups[a]))
+        const uint32_t k = f->reader[r], a = f->group_of[k];
+        if (f->g->nodes.at[k].dead || !reads(&f->g->nodes.at[k], f->g, made))
+            continue;
+        if (a == WEIR_NONE ? !node_can_widen(f, cast, k) : !can_widen(f, cast, &f->groups[a]))
             return false;
     }
     return !f->g->storages.at[made].external;
+}
+
+/* Redirects nodes of no group that read the cast's output to its input. */
+static weir_status nodes_read_half(weir_fuser *f, uint32_t cast)
+{
+    const uint32_t from = weir_storage_of(f->g, f->g->nodes.at[cast].in[0]);
+    const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
+
+    for (uint32_t r = f->reader_first[made]; r < f->reader_first[made + 1]; r++) {
+        const uint32_t   k = f->reader[r];
+        const weir_group one = weir_group_alone(k);
+        if (f->group_of[k] != WEIR_NONE || !reads(&f->g->nodes.at[k], f->g, made))
+            continue;
+        WEIR_TRY(read_half(f, cast, &one));
+        f->late[from] = f->late[from] > k ? f->late[from] : k;
+    }
+    return WEIR_OK;
 }
 
 /* Is the half value live anyway for as long as the cast's output will be live after the group no
@@ -319,6 +369,8 @@ weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast)
             WEIR_TRY(try_half(f, cast, a, &done));
         all = all && done;
     }
+    if (all)
+        WEIR_TRY(nodes_read_half(f, cast));
     f->g->nodes.at[cast].dead = all && f->reader_first[made] < f->reader_first[made + 1];
     return WEIR_OK;
 }

@@ -401,11 +401,22 @@ static weir_status bind_steps(chain *p, const weir_call *c, const weir_ew_progra
     return WEIR_OK;
 }
 
-static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_program *prog,
-                              weir_isa isa)
+/* Entries of the types, WEIR_ROW_TYPES of them. */
+static const weir_half_entry *halves(weir_isa isa)
 {
     static const weir_half_entry *const table[] = WEIR_ISA_TABLE(weir_halves);
 
+    return table[isa];
+}
+
+weir_half_fn weir_cpu_widen(weir_dtype t)
+{
+    return t < WEIR_ROW_TYPES ? halves(weir_cpu_isa())[t].widen : NULL;
+}
+
+static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_program *prog,
+                              weir_isa isa)
+{
     *p = (chain){.size = weir_dtype_size((weir_dtype)prog->type),
                  .n = weir_shape_count(&c->out[0].desc),
                  .nin = (int)prog->nin,
@@ -418,13 +429,13 @@ static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_progra
     for (int i = 0; i < p->nin; i++) {
         const weir_dtype type = c->in[i].desc.dtype;
         operand_make(&c->out[0], &c->in[i], TILE_BYTES / (int64_t)p->size, &p->in[i]);
-        p->in[i].widen = type == prog->type ? NULL : table[isa][type].widen;
+        p->in[i].widen = type == prog->type ? NULL : halves(isa)[type].widen;
         assert(type == prog->type || (prog->type == WEIR_F32 && p->in[i].widen));
     }
     for (int i = 0; i < p->nout; i++)
         p->out_size[i] = weir_dtype_size(c->out[i].desc.dtype);
     plan_tiles(p);
-    place_outputs(p, prog, c, table[isa]);
+    place_outputs(p, prog, c, halves(isa));
     place_results(p);
     assert(p->stack <= STACK_LARGE);
     return WEIR_OK;

@@ -3,7 +3,7 @@
  *
  * x, (n,c) or channels-last (n,c,h,w), is a matrix of rows of c adjacent channels. Rows are divided
  * into pieces that fit a cache; pieces form chunks, which run in parallel and are combined in
- * order. The shape determines all divisions. */
+ * order. The shape determines all divisions. x and dy may be halves beside statistics in f32. */
 #include "device/cpu/kernels/norm.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@
 
 typedef struct plan {
     weir_norm_loops loops;
-    weir_dtype      type;
-    int64_t         size;               /* bytes of an element */
+    weir_dtype      type;               /* of the statistics */
+    weir_dtype      x, dy;              /* of the tensors, which may be halves */
     int64_t         rows, channels;
     int64_t         blocks;             /* tasks along the channels */
     int64_t         chunk, chunks;      /* rows per task; tasks along the rows */
@@ -38,21 +38,24 @@ static void plan_tasks(plan *p, const weir_desc *x)
     p->chunks = max64(1, ceil_div(p->rows, p->chunk));
 }
 
-static weir_status choose(const weir_call *c, const weir_layout         *x,
+/* The first `tensors` inputs are as large as x, the last of them. */
+static weir_status choose(const weir_call *c, int tensors,
                           weir_status (*run)(const weir_kargs *), double eps, weir_kernel *out)
 {
     static const weir_norm_loops *const table[] = WEIR_ISA_TABLE(weir_norm_loops);
-    const weir_dtype                    type = x->desc.dtype;
+    const weir_desc *const              x = &c->in[tensors - 1].desc;
+    const weir_dtype                    type = c->out[0].desc.dtype;
     if (!real_type(type))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s", weir_dtype_name(type));
     plan *p = weir_mem_alloc(sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
-    *p = (plan){.loops = table[weir_cpu_isa()][type],
+    *p = (plan){.loops = table[weir_cpu_isa()][x->dtype],
                 .type = type,
-                .size = (int64_t)weir_dtype_size(type),
+                .x = x->dtype,
+                .dy = c->in[0].desc.dtype,
                 .eps = eps};
-    plan_tasks(p, &x->desc);
+    plan_tasks(p, x);
     *out = (weir_kernel){.run = run,
                          .work = (size_t)(p->chunks * 2 * p->channels) * sizeof(double),
                          .state = p,
@@ -97,17 +100,21 @@ static task_place place_of(const job *j, int64_t task)
     return t;
 }
 
+/* Element `at` of input i, which has type t. */
+static const char *element(const job *j, int i, weir_dtype t, int64_t at)
+{
+    return (const char *)j->k->src[i] + at * (int64_t)weir_dtype_size(t);
+}
+
 static void stats_task(void *ctx, int64_t task)
 {
     const job       *j = ctx;
     const plan      *p = j->p;
     const task_place t = place_of(j, task);
-    const char      *x = j->k->src[0];
-    for (int64_t r = t.first; r < t.last; r += WEIR_NORM_ROWS) {
-        const int64_t at = (r * p->channels + t.channel) * p->size;
-        p->loops.stats(x + at, min64(WEIR_NORM_ROWS, t.last - r), p->channels, t.cols, r - t.first,
-                       t.a, t.b);
-    }
+    for (int64_t r = t.first; r < t.last; r += WEIR_NORM_ROWS)
+        p->loops.stats(element(j, 0, p->x, r * p->channels + t.channel),
+                       min64(WEIR_NORM_ROWS, t.last - r), p->channels, t.cols, r - t.first, t.a,
+                       t.b);
 }
 
 static void grads_task(void *ctx, int64_t task)
@@ -115,11 +122,12 @@ static void grads_task(void *ctx, int64_t task)
     const job       *j = ctx;
     const plan      *p = j->p;
     const task_place t = place_of(j, task);
-    const char      *dy = j->k->src[0], *x = j->k->src[1], *mean = j->k->src[2];
+    const char      *mean = element(j, 2, p->type, t.channel);
     for (int64_t r = t.first; r < t.last; r += WEIR_NORM_ROWS) {
-        const int64_t at = (r * p->channels + t.channel) * p->size;
-        p->loops.grads(dy + at, x + at, min64(WEIR_NORM_ROWS, t.last - r), p->channels, t.cols,
-                       mean + t.channel * p->size, t.a, t.b);
+        const int64_t at = r * p->channels + t.channel;
+        p->loops.grads[p->dy](element(j, 0, p->dy, at), element(j, 1, p->x, at),
+                              min64(WEIR_NORM_ROWS, t.last - r), p->channels, t.cols, mean, t.a,
+                              t.b);
     }
 }
 
@@ -148,7 +156,7 @@ static weir_status stats_run(const weir_kargs *k)
 weir_status weir_cpu_bn_stats(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
-    return choose(c, &c->in[0], stats_run, ((const weir_bn_attr *)c->attr)->eps, out);
+    return choose(c, 1, stats_run, ((const weir_bn_attr *)c->attr)->eps, out);
 }
 
 /* ---- sums for the gradient ---- */
@@ -174,7 +182,7 @@ static weir_status grads_run(const weir_kargs *k)
 weir_status weir_cpu_bn_grad_reduce(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     (void)d;
-    return choose(c, &c->in[1], grads_run, 0, out);
+    return choose(c, 2, grads_run, 0, out);
 }
 
 /* ---- running statistics ---- */

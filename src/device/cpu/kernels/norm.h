@@ -4,6 +4,9 @@
 
 #include <stdint.h>
 
+#include "weir/base.h"
+
+#define WEIR_NORM_TYPES (WEIR_BF16 + 1)
 #define WEIR_NORM_COLS 512      /* most channels of a task */
 #define WEIR_NORM_ROWS 64       /* rows of a piece, which is read twice while in cache */
 
@@ -13,17 +16,18 @@ typedef struct weir_norm_loops {
     /* Combines a piece with the mean and the sum of squared deviations of `done` earlier rows. */
     void (*stats)(const void *x, int64_t rows, int64_t row, int64_t cols, int64_t done,
                   double *mean, double *m2);
-    /* ds += sum of dy * (x - mean), db += sum of dy; mean has x's type. */
-    void (*grads)(const void *dy, const void *x, int64_t rows, int64_t row, int64_t cols,
-                  const void *mean, double *ds, double *db);
+    /* ds += sum of dy * (x - mean), db += sum of dy. Indexed by dy's type; mean is f32 beside
+     * halves. */
+    void (*grads[WEIR_NORM_TYPES])(const void *dy, const void *x, int64_t rows, int64_t row,
+                                   int64_t cols, const void *mean, double *ds, double *db);
     /* Combines the statistics of n rows with those of `done` earlier rows. */
     void (*join)(int64_t cols, int64_t done, double *mean, double *m2, int64_t n,
                  const double *mean_n, const double *m2_n);
 } weir_norm_loops;
 
-/* Indexed by weir_dtype: f32, f64. */
-extern const weir_norm_loops weir_norm_loops_base[2];
-extern const weir_norm_loops weir_norm_loops_avx2[2];
-extern const weir_norm_loops weir_norm_loops_avx512[2];
+/* Indexed by x's type; NULL for other types than floats. */
+extern const weir_norm_loops weir_norm_loops_base[WEIR_NORM_TYPES];
+extern const weir_norm_loops weir_norm_loops_avx2[WEIR_NORM_TYPES];
+extern const weir_norm_loops weir_norm_loops_avx512[WEIR_NORM_TYPES];
 
 #endif

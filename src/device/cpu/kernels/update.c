@@ -13,9 +13,10 @@
 #include "device/common/div.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/kernels/elementwise.h"
 #include "device/common/update_rate.h"
 
-enum { TASK = 16 << 10 };   /* elements */
+enum { TASK = 16 << 10, PART = 2 << 10 };   /* elements; of a part of a half gradient */
 
 typedef struct update {
     const weir_update_loops *loops;
@@ -23,6 +24,7 @@ typedef struct update {
     int                      lr_type;
     bool                     numbers;   /* option values follow the rate in memory */
     size_t                   size;
+    weir_half_fn             widen;     /* of the gradient; NULL: it has the parameter's type */
     int64_t                  n;
     bool                     buffer;    /* there is a momentum buffer */
     bool                     steps;     /* there is a step count: the first step is undamped */
@@ -55,14 +57,39 @@ static double number(const update *u, const void *lr, int i, double option)
     return u->numbers ? scalar((const char *)lr + (size_t)(1 + i) * size, u->lr_type) : option;
 }
 
-static void *part(const update *u, const weir_kargs *k, int input, int64_t task)
+/* A range of elements of a run. */
+typedef struct range {
+    int64_t     at, n;
+    const void *grad;
+} range;
+
+/* Where the range begins in an input of the parameter's type. */
+static void *part(const update_run *r, int input, const range *e)
 {
-    return (char *)k->src[input] + (size_t)(task * TASK) * u->size;
+    const update *const u = r->k->state;
+    return (char *)r->k->src[input] + (size_t)e->at * u->size;
 }
 
-static int64_t part_count(const update *u, int64_t task)
+/* Calls fn for the task's elements; a gradient in a half is widened part by part, in cache. */
+static void over_ranges(const update_run *r, int64_t task,
+                        void (*fn)(const update_run *r, const range *e))
 {
-    return min64(TASK, u->n - task * TASK);
+    const update *const u = r->k->state;
+    const int64_t       end = min64(u->n, (task + 1) * TASK);
+    range               e = {.at = task * TASK};
+    float               wide[PART];
+    if (!u->widen) {
+        e.n = end - e.at;
+        e.grad = r->k->call->nin > 1 ? part(r, 1, &e) : NULL;
+        fn(r, &e);
+        return;
+    }
+    for (; e.at < end; e.at += e.n) {
+        e.n = min64(PART, end - e.at);
+        u->widen(e.n, wide, (const uint16_t *)r->k->src[1] + e.at);
+        e.grad = wide;
+        fn(r, &e);
+    }
 }
 
 static void over_tasks(update_run *r, weir_task_fn fn)
@@ -89,18 +116,24 @@ static weir_status choose(const weir_call *c, const update *from, int lr,
     u->numbers = weir_shape_count(&c->in[lr].desc) > 1;
     u->size = weir_dtype_size(type);
     u->n = weir_shape_count(&c->in[0].desc);
+    if (c->nin > 1 && c->in[1].desc.dtype != type)
+        u->widen = weir_cpu_widen(c->in[1].desc.dtype);
     *out = (weir_kernel){.run = run, .state = u, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
 }
 
 /* ---- SGD: param, grad, lr [, momentum buffer [, step]] ---- */
 
+static void sgd_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    u->loops->sgd[u->type](e->n, part(r, 0, e), e->grad,
+                           u->buffer ? part(r, 3, e) : NULL, &r->sgd);
+}
+
 static void sgd_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    u->loops->sgd[u->type](part_count(u, task), part(u, r->k, 0, task), part(u, r->k, 1, task),
-                           u->buffer ? part(u, r->k, 3, task) : NULL, &r->sgd);
+    over_ranges(ctx, task, sgd_range);
 }
 
 static weir_status sgd_run(const weir_kargs *k)
@@ -134,12 +167,16 @@ weir_status weir_cpu_sgd_update(weir_device *d, const weir_call *c, weir_kernel 
 
 /* ---- Adam: param, grad, m, v, step, lr ---- */
 
+static void adam_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    u->loops->adam[u->type](e->n, part(r, 0, e), e->grad,
+                            part(r, 2, e), part(r, 3, e), &r->adam);
+}
+
 static void adam_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    u->loops->adam[u->type](part_count(u, task), part(u, r->k, 0, task), part(u, r->k, 1, task),
-                            part(u, r->k, 2, task), part(u, r->k, 3, task), &r->adam);
+    over_ranges(ctx, task, adam_range);
 }
 
 static weir_status adam_run(const weir_kargs *k)
@@ -188,12 +225,16 @@ weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_kerne
 
 /* ---- Adagrad: param, grad, lr, sum of squares ---- */
 
+static void adagrad_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    u->loops->adagrad[u->type](e->n, part(r, 0, e),
+                               e->grad, part(r, 3, e), &r->square);
+}
+
 static void adagrad_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    u->loops->adagrad[u->type](part_count(u, task), part(u, r->k, 0, task),
-                               part(u, r->k, 1, task), part(u, r->k, 3, task), &r->square);
+    over_ranges(ctx, task, adagrad_range);
 }
 
 static weir_status adagrad_run(const weir_kargs *k)
@@ -221,15 +262,19 @@ weir_status weir_cpu_adagrad_update(weir_device *d, const weir_call *c, weir_ker
 
 /* ---- RMSProp: param, grad, lr, mean square [, momentum buffer] [, mean] ---- */
 
+static void rmsprop_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    void *const buffer = u->buffer ? part(r, 4, e) : NULL;
+    void *const mean = u->mean ? part(r, 4 + u->buffer, e) : NULL;
+    u->loops->rmsprop[u->type](e->n, part(r, 0, e),
+                               e->grad, part(r, 3, e), buffer, mean,
+                               &r->square);
+}
+
 static void rmsprop_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    void *const buffer = u->buffer ? part(u, r->k, 4, task) : NULL;
-    void *const mean = u->mean ? part(u, r->k, 4 + u->buffer, task) : NULL;
-    u->loops->rmsprop[u->type](part_count(u, task), part(u, r->k, 0, task),
-                               part(u, r->k, 1, task), part(u, r->k, 3, task), buffer, mean,
-                               &r->square);
+    over_ranges(ctx, task, rmsprop_range);
 }
 
 static weir_status rmsprop_run(const weir_kargs *k)
@@ -283,11 +328,15 @@ weir_status weir_cpu_lr_schedule(weir_device *d, const weir_call *c, weir_kernel
 
 /* ---- increment ---- */
 
+static void increment_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    u->loops->increment[u->type](e->n, part(r, 0, e), u->by);
+}
+
 static void increment_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    u->loops->increment[u->type](part_count(u, task), part(u, r->k, 0, task), u->by);
+    over_ranges(ctx, task, increment_range);
 }
 
 static weir_status increment_run(const weir_kargs *k)
@@ -307,12 +356,16 @@ weir_status weir_cpu_increment(weir_device *d, const weir_call *c, weir_kernel *
 
 /* ---- accumulate: buffer, grad ---- */
 
+static void accumulate_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    u->loops->accumulate[u->type](e->n, part(r, 0, e),
+                                  e->grad);
+}
+
 static void accumulate_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    u->loops->accumulate[u->type](part_count(u, task), part(u, r->k, 0, task),
-                                  part(u, r->k, 1, task));
+    over_ranges(ctx, task, accumulate_range);
 }
 
 static weir_status accumulate_run(const weir_kargs *k)
@@ -331,11 +384,15 @@ weir_status weir_cpu_accumulate(weir_device *d, const weir_call *c, weir_kernel 
 
 /* ---- reset ---- */
 
+static void reset_range(const update_run *r, const range *e)
+{
+    const update *const u = r->k->state;
+    u->loops->reset[u->type](e->n, part(r, 0, e), u->by);
+}
+
 static void reset_task(void *ctx, int64_t task)
 {
-    const update_run *const r = ctx;
-    const update *const     u = r->k->state;
-    u->loops->reset[u->type](part_count(u, task), part(u, r->k, 0, task), u->by);
+    over_ranges(ctx, task, reset_range);
 }
 
 static weir_status reset_run(const weir_kargs *k)
