@@ -1,7 +1,7 @@
 /* data.c - data sets in memory, texts as data sets, and batches of samples.
  *
  * An epoch's order is a shuffle (Fisher and Yates) by a SplitMix64 stream (Steele, Lea and Flood
- * 2014) that begins at a mix of seed and epoch: it depends on nothing but these two. */
+ * 2014) of seed and epoch, and depends on nothing but these two. */
 #include "model/data/data.h"
 
 #include <string.h>
@@ -123,10 +123,18 @@ struct weir_batches {
     int64_t         *order;   /* owned; NULL: the file's order */
 };
 
+/* The stream of an epoch, a chain of mixes: a symmetric one would give seed 1, epoch 0 the order of
+ * seed 0, epoch 1. */
+static uint64_t epoch_stream(const weir_batches *b)
+{
+    uint64_t state = b->seed;
+
+    return weir_splitmix64(&state) + (uint64_t)b->epoch;
+}
+
 static void shuffle(weir_batches *b)
 {
-    uint64_t state = b->seed, epoch = (uint64_t)b->epoch;
-    state = weir_splitmix64(&state) ^ weir_splitmix64(&epoch);
+    uint64_t state = epoch_stream(b);
 
     for (int64_t i = 0; i < b->data->n; i++)
         b->order[i] = i;
@@ -365,9 +373,8 @@ static void copy_changed(const weir_batches *b, int64_t from, float *x, int64_t 
     const weir_data    *d = b->data;
     const weir_augment *a = &b->augment;
     const int64_t       channels = d->sample.dim[0], H = d->sample.dim[1], W = d->sample.dim[2];
-    uint64_t            state = b->seed;
+    uint64_t            state = epoch_stream(b);
 
-    state = weir_splitmix64(&state) + (uint64_t)b->epoch;
     state = weir_splitmix64(&state) + (uint64_t)from;
     const uint64_t places_y = (uint64_t)(H + 2 * a->padding - a->height + 1);
     const uint64_t places_x = (uint64_t)(W + 2 * a->padding - a->width + 1);

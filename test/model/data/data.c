@@ -269,6 +269,14 @@ CASE(batches_are_shuffled_by_seed_and_epoch)
         for (int i = 0; i < N; i++)
             CHECK(seen[i] == 1);
     }
+    for (int seed = 0; seed < 2; seed++) {      /* seed 1, epoch 0 is not seed 0, epoch 1 */
+        weir_batches *b = weir_batches_new(
+            d, 3, &(weir_batches_options){.shuffle = true, .seed = (uint64_t)seed});
+        deal(b, y[2 * seed]);
+        deal(b, y[2 * seed + 1]);
+        weir_batches_free(b);
+    }
+    CHECK(memcmp(y[1], y[2], sizeof y[0]) != 0);
     CHECK(weir_batches_new(d, N + 1, &(weir_batches_options){.drop_last = true}) == NULL);
     CHECK_TEXT(weir_error(), "size is 25 but must be 1 or more, and with drop_last at");
     CHECK(weir_batches_new(d, 0, NULL) == NULL);
