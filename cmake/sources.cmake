@@ -70,7 +70,7 @@ weir_sources(ops src/graph/ops activation attention basic callback compare conv 
 
 weir_sources(model src/model layer layer_tree model normal optim optim_states recurrent scaler
     sequential summary summary_text writer)
-weir_sources(model src/model/data csv data file image)
+weir_sources(model src/model/data ahead csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 

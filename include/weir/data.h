@@ -82,6 +82,8 @@ typedef struct weir_batches_options {
     uint64_t            seed;       /* of orders and changes: equal seeds, equal batches */
     bool                drop_last;  /* leave out a shorter last batch of an epoch */
     const weir_augment *augment;    /* copied; NULL: images as they are */
+    int                 workers;    /* threads that prepare x ahead, 0 to 256; 0: none */
+    int                 ahead;      /* batches they prepare ahead; 0: two for each worker */
 } weir_batches_options;
 
 /* Where a reader is, and what must be equal for the same batches to come. */
@@ -103,11 +105,13 @@ typedef struct weir_batch {
 /* Reads d in batches of `size` samples, 1 or more; the last batch of an epoch has the rest, if any,
  * unless drop_last leaves it out (then size is at most the number of samples). d must outlive the
  * reader. options NULL: the file's order. A reader owns 8 bytes for each sample if it shuffles, and
- * 8 for each channel if it normalises; it reads nothing ahead. NULL with ERR_SHAPE for augment of
- * samples that are no images, or a crop larger than the padded image. next writes one batch, of
- * weir_batches_size samples, and moves on: ERR_STATE for labels of a data set that has none and for
- * x_whole with augment, ERR_DTYPE for x_whole of numbers and for y of labels that are no class
- * numbers. */
+ * 8 for each channel if it normalises; with workers also x and 8 bytes for each sample of the
+ * batches ahead, which no device's budget counts. Batches do not depend on the number of workers.
+ * NULL with ERR_SHAPE for augment of samples that are no images, or a crop larger than the padded
+ * image; with ERR_NOMEM if the system refuses a worker. next writes one batch, of
+ * weir_batches_size samples, and moves on: ERR_STATE for labels of a data set that has none, for
+ * x_whole with augment, and in a forked child for a reader with workers; ERR_DTYPE for x_whole of
+ * numbers and for y of labels that are no class numbers. */
 WEIR_API weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                         const weir_batches_options *options);
 WEIR_API weir_status   weir_batches_next(weir_batches *b, const weir_batch *to);
@@ -119,8 +123,8 @@ WEIR_API weir_desc weir_batches_sample(const weir_batches *b);
 
 /* Where the reader is, as plain numbers for the caller to keep; and going on from there: a reader
  * like the one that gave the state writes the same batches from then on. set fails with ERR_INVALID
- * if a number differs or is out of range; the reader then stays where it is. Changes are not part
- * of the state: give the same augment. */
+ * if a number differs or is out of range, and with ERR_STATE as next does in a forked child; the
+ * reader then stays where it is. Changes are not part of the state: give the same augment. */
 WEIR_API weir_status weir_batches_get_state(const weir_batches *b, weir_batches_state *to);
 WEIR_API weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *state);
 

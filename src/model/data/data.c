@@ -4,6 +4,8 @@
  * 2014) of seed and epoch, and depends on nothing but these two. */
 #include "model/data/data.h"
 
+#include "model/data/ahead.h"
+
 #include <string.h>
 
 weir_data *weir_data_new(weir_desc sample, int64_t n, bool values)
@@ -113,28 +115,36 @@ weir_data *weir_data_text(const char *path, int64_t length)
 
 /* ---- batches ---- */
 
+/* at: of a sample in the epoch's order. */
+typedef struct place {
+    int64_t epoch, at;
+} place;
+
 struct weir_batches {
-    const weir_data *data;            /* borrowed */
-    int64_t          size, epoch, at; /* at: of the next sample in the epoch's order */
+    const weir_data *data; /* borrowed */
+    int64_t          size;
+    place            next; /* of the program's next batch */
     uint64_t         seed;
     bool             drop_last, augmented;
     weir_augment     augment; /* height, width: always those of x; mean, std: NULL, see norm */
     float           *norm;    /* owned: means, then deviations; NULL: as it is */
-    int64_t         *order;   /* owned; NULL: the file's order */
+    int64_t         *order;   /* owned; of the epoch of `dealt`; NULL: the file's order */
+    place            dealt;   /* up to where batches were dealt to workers; else the same as next */
+    weir_ahead      *ahead;   /* owned; NULL: no workers */
 };
 
 /* The stream of an epoch, a chain of mixes: a symmetric one would give seed 1, epoch 0 the order of
  * seed 0, epoch 1. */
-static uint64_t epoch_stream(const weir_batches *b)
+static uint64_t epoch_stream(const weir_batches *b, int64_t epoch)
 {
     uint64_t state = b->seed;
 
-    return weir_splitmix64(&state) + (uint64_t)b->epoch;
+    return weir_splitmix64(&state) + (uint64_t)epoch;
 }
 
 static void shuffle(weir_batches *b)
 {
-    uint64_t state = epoch_stream(b);
+    uint64_t state = epoch_stream(b, b->dealt.epoch);
 
     for (int64_t i = 0; i < b->data->n; i++)
         b->order[i] = i;
@@ -215,33 +225,10 @@ static weir_status order_make(weir_batches *b)
     return WEIR_OK;
 }
 
-weir_batches *weir_batches_new(const weir_data *d, int64_t size,
-                               const weir_batches_options *options)
-{
-    const weir_batches_options o = options ? *options : (weir_batches_options){0};
-
-    if (!d)
-        return (void)weir_fail_null("batches_new", "data"), NULL;
-    if (size < 1 || (o.drop_last && size > d->n)) {
-        weir_fail(WEIR_ERR_INVALID, "batches_new: size is %lld but must be 1 or more, and with "
-                                    "drop_last at most the %lld samples",
-                  (long long)size, (long long)d->n);
-        return NULL;
-    }
-    weir_batches *b = weir_host_alloc(sizeof *b);
-    if (!b)
-        return NULL;
-    *b = (weir_batches){.data = d, .size = size, .seed = o.seed, .drop_last = o.drop_last};
-    if ((!o.augment || augment_keep(b, o.augment) == WEIR_OK) &&
-        (!o.shuffle || order_make(b) == WEIR_OK))
-        return b;
-    weir_batches_free(b);
-    return NULL;
-}
-
 void weir_batches_free(weir_batches *b)
 {
     if (b) {
+        weir_ahead_free(b->ahead);
         weir_host_free(b->order);
         weir_host_free(b->norm);
     }
@@ -259,7 +246,7 @@ int64_t weir_batches_size(const weir_batches *b)
 {
     if (!b)
         return 0;
-    const int64_t left = b->data->n - b->at;
+    const int64_t left = b->data->n - b->next.at;
     return left < b->size ? left : b->size;
 }
 
@@ -280,42 +267,14 @@ weir_status weir_batches_get_state(const weir_batches *b, weir_batches_state *to
 {
     if (!b || !to)
         return weir_fail_null("batches_get_state", b ? "to" : "batches");
-    *to = (weir_batches_state){b->epoch, b->at / b->size, b->seed,          b->data->n,
-                               b->size,  b->order != NULL, b->drop_last};
-    return WEIR_OK;
-}
-
-weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *state)
-{
-    weir_batches_state own;
-
-    if (!b || !state)
-        return weir_fail_null("batches_set_state", b ? "state" : "batches");
-    WEIR_TRY(weir_batches_get_state(b, &own));
-    if (state->seed != own.seed || state->samples != own.samples || state->size != own.size ||
-        state->shuffle != own.shuffle || state->drop_last != own.drop_last)
-        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has seed %llu, %lld "
-                         "samples, size %lld, shuffle %d, drop_last %d, the reader %llu, %lld, "
-                         "%lld, %d, %d", (unsigned long long)state->seed,
-                         (long long)state->samples, (long long)state->size, state->shuffle,
-                         state->drop_last, (unsigned long long)own.seed, (long long)own.samples,
-                         (long long)own.size, own.shuffle, own.drop_last);
-    if (state->epoch < 0 || state->epoch == INT64_MAX || state->batch < 0 ||
-        state->batch >= weir_batches_per_epoch(b))
-        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has epoch %lld, batch "
-                                           "%lld, but an epoch has %lld batches",
-                         (long long)state->epoch, (long long)state->batch,
-                         (long long)weir_batches_per_epoch(b));
-    b->epoch = state->epoch;
-    b->at = state->batch * b->size;
-    if (b->order)
-        shuffle(b);
+    *to = (weir_batches_state){b->next.epoch, b->next.at / b->size, b->seed,     b->data->n,
+                               b->size,       b->order != NULL,     b->drop_last};
     return WEIR_OK;
 }
 
 int64_t weir_batches_epoch(const weir_batches *b)
 {
-    return b ? b->epoch : 0;
+    return b ? b->next.epoch : 0;
 }
 
 static weir_status batch_check(const weir_batches *b, const weir_batch *to)
@@ -368,12 +327,12 @@ static void copy_labels(const weir_data *d, int64_t from, const weir_batch *to, 
 
 /* Image `from` as the at-th of a batch. Each image has a stream of its own, a chain of mixes of
  * seed, epoch and index; both places of the crop are drawn first, then the flip. */
-static void copy_changed(const weir_batches *b, int64_t from, float *x, int64_t at)
+static void copy_changed(const weir_batches *b, int64_t epoch, int64_t from, float *x, int64_t at)
 {
     const weir_data    *d = b->data;
     const weir_augment *a = &b->augment;
     const int64_t       channels = d->sample.dim[0], H = d->sample.dim[1], W = d->sample.dim[2];
-    uint64_t            state = epoch_stream(b);
+    uint64_t            state = epoch_stream(b, epoch);
 
     state = weir_splitmix64(&state) + (uint64_t)from;
     const uint64_t places_y = (uint64_t)(H + 2 * a->padding - a->height + 1);
@@ -398,26 +357,205 @@ static void copy_changed(const weir_batches *b, int64_t from, float *x, int64_t 
     }
 }
 
+/* ---- dealing ---- */
+
+/* Threads do not live on in a forked child. */
+static weir_status forked(const char *who)
+{
+    return weir_fail(WEIR_ERR_STATE, "%s: this process was forked after the reader had made its "
+                                     "workers; make the reader in the child", who);
+}
+
+/* Elements of a sample as x has it. */
+static int64_t sample_elements(const weir_batches *b)
+{
+    const weir_desc d = weir_batches_sample(b);
+    int64_t         n = 1;
+
+    for (int i = 0; i < d.ndim; i++)
+        n *= d.dim[i];
+    return n;
+}
+
+/* Samples of the batch at p: `size`, or the rest. */
+static int64_t samples_at(const weir_batches *b, place p)
+{
+    return b->size < b->data->n - p.at ? b->size : b->data->n - p.at;
+}
+
+/* The place after the batch at p. */
+static place place_after(const weir_batches *b, place p)
+{
+    p.at += samples_at(b, p);
+    if (p.at == b->data->n || (b->drop_last && p.at > b->data->n - b->size))
+        return (place){.epoch = p.epoch + 1};
+    return p;
+}
+
+/* Moves on to the batch after the one at `dealt`, and to its epoch's order. */
+static void deal_next(weir_batches *b)
+{
+    const int64_t epoch = b->dealt.epoch;
+
+    b->dealt = place_after(b, b->dealt);
+    if (b->order && b->dealt.epoch != epoch)
+        shuffle(b);
+}
+
+static int64_t index_at(const weir_batches *b, int64_t i)
+{
+    return b->order ? b->order[b->dealt.at + i] : b->dealt.at + i;
+}
+
+/* Fills all free slots of the workers. */
+static void deal_ahead(weir_batches *b)
+{
+    weir_ahead_batch *to;
+
+    while (b->ahead && (to = weir_ahead_slot(b->ahead))) {
+        to->epoch = b->dealt.epoch;
+        to->n = samples_at(b, b->dealt);
+        for (int64_t i = 0; i < to->n; i++)
+            to->from[i] = index_at(b, i);
+        weir_ahead_queue(b->ahead);
+        deal_next(b);
+    }
+}
+
+/* What workers do: x of a batch. */
+static void fill(const void *ctx, const weir_ahead_batch *p)
+{
+    const weir_batches *const b = ctx;
+    const weir_batch          to = {.x = p->x};
+
+    for (int64_t i = 0; i < p->n; i++)
+        if (b->augmented)
+            copy_changed(b, p->epoch, p->from[i], to.x, i);
+        else
+            copy_values(b->data, p->from[i], &to, i);
+}
+
+/* The next batch from the workers. */
+static void take(weir_batches *b, const weir_batch *to)
+{
+    const weir_ahead_batch *const p = weir_ahead_take(b->ahead);
+    const weir_batch              whole = {.x_whole = to->x_whole};
+
+    if (to->x)
+        memcpy(to->x, p->x, (size_t)(p->n * sample_elements(b)) * sizeof *p->x);
+    for (int64_t i = 0; i < p->n; i++) {
+        if (!b->augmented)
+            copy_values(b->data, p->from[i], &whole, i);
+        copy_labels(b->data, p->from[i], to, i);
+    }
+    weir_ahead_drop(b->ahead);
+}
+
 weir_status weir_batches_next(weir_batches *b, const weir_batch *to)
 {
     if (!b || !to)
         return weir_fail_null("batches_next", b ? "to" : "batches");
     WEIR_TRY(batch_check(b, to));
-    const int64_t n = weir_batches_size(b);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t from = b->order ? b->order[b->at + i] : b->at + i;
+    if (b->ahead && !weir_ahead_lives(b->ahead))
+        return forked("batches_next");
+    const int64_t n = samples_at(b, b->next);
+    for (int64_t i = 0; i < n && !b->ahead; i++) {
+        const int64_t from = index_at(b, i);
         if (!b->augmented)
             copy_values(b->data, from, to, i);
         else if (to->x)
-            copy_changed(b, from, to->x, i);
+            copy_changed(b, b->next.epoch, from, to->x, i);
         copy_labels(b->data, from, to, i);
     }
-    b->at += n;
-    if (b->at == b->data->n || (b->drop_last && b->at > b->data->n - b->size)) {
-        b->at = 0;
-        b->epoch++;
-        if (b->order)
-            shuffle(b);
+    b->next = place_after(b, b->next);
+    if (b->ahead) {
+        take(b, to);
+        deal_ahead(b);
+    } else {
+        deal_next(b);
     }
     return WEIR_OK;
+}
+
+weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *state)
+{
+    weir_batches_state own;
+
+    if (!b || !state)
+        return weir_fail_null("batches_set_state", b ? "state" : "batches");
+    WEIR_TRY(weir_batches_get_state(b, &own));
+    if (state->seed != own.seed || state->samples != own.samples || state->size != own.size ||
+        state->shuffle != own.shuffle || state->drop_last != own.drop_last)
+        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has seed %llu, %lld "
+                         "samples, size %lld, shuffle %d, drop_last %d, the reader %llu, %lld, "
+                         "%lld, %d, %d", (unsigned long long)state->seed,
+                         (long long)state->samples, (long long)state->size, state->shuffle,
+                         state->drop_last, (unsigned long long)own.seed, (long long)own.samples,
+                         (long long)own.size, own.shuffle, own.drop_last);
+    if (state->epoch < 0 || state->epoch == INT64_MAX || state->batch < 0 ||
+        state->batch >= weir_batches_per_epoch(b))
+        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has epoch %lld, batch "
+                                           "%lld, but an epoch has %lld batches",
+                         (long long)state->epoch, (long long)state->batch,
+                         (long long)weir_batches_per_epoch(b));
+    if (b->ahead && !weir_ahead_lives(b->ahead))
+        return forked("batches_set_state");
+    if (b->ahead)
+        weir_ahead_clear(b->ahead);
+    b->next = b->dealt = (place){state->epoch, state->batch * b->size};
+    if (b->order)
+        shuffle(b);
+    deal_ahead(b);
+    return WEIR_OK;
+}
+
+/* ---- making a reader ---- */
+
+static weir_status workers_make(weir_batches *b, const weir_batches_options *o)
+{
+    enum { MOST = 256, EACH = 2 };
+
+    if (o->workers < 0 || o->workers > MOST || o->ahead < 0 || o->ahead > INT16_MAX ||
+        (o->ahead > 0 && o->workers == 0))
+        return weir_fail(WEIR_ERR_INVALID, "batches_new: workers is %d and ahead %d, but workers "
+                                           "must be 0 to 256, ahead 0 to 32767 and 0 without "
+                                           "workers",
+                         o->workers, o->ahead);
+    if (o->workers == 0)
+        return WEIR_OK;
+    b->ahead = weir_ahead_new(&(weir_ahead_options){
+        .threads = o->workers,
+        .slots = o->ahead ? o->ahead : EACH * o->workers,
+        .size = b->size < b->data->n ? b->size : b->data->n,
+        .elements = sample_elements(b),
+        .fill = fill,
+        .ctx = b});
+    if (!b->ahead)
+        return weir_error_status();
+    deal_ahead(b);
+    return WEIR_OK;
+}
+
+weir_batches *weir_batches_new(const weir_data *d, int64_t size,
+                               const weir_batches_options *options)
+{
+    const weir_batches_options o = options ? *options : (weir_batches_options){0};
+
+    if (!d)
+        return (void)weir_fail_null("batches_new", "data"), NULL;
+    if (size < 1 || (o.drop_last && size > d->n)) {
+        weir_fail(WEIR_ERR_INVALID, "batches_new: size is %lld but must be 1 or more, and with "
+                                    "drop_last at most the %lld samples",
+                  (long long)size, (long long)d->n);
+        return NULL;
+    }
+    weir_batches *b = weir_host_alloc(sizeof *b);
+    if (!b)
+        return NULL;
+    *b = (weir_batches){.data = d, .size = size, .seed = o.seed, .drop_last = o.drop_last};
+    if ((!o.augment || augment_keep(b, o.augment) == WEIR_OK) &&
+        (!o.shuffle || order_make(b) == WEIR_OK) && workers_make(b, &o) == WEIR_OK)
+        return b;
+    weir_batches_free(b);
+    return NULL;
 }

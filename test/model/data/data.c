@@ -1,4 +1,7 @@
 /* data.c - data sets from files: what is read, what is refused with which message, batches. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "temp_folder.h"
 
 /* Checks that the call failed with ERR_IO and that the message contains `text`. */
@@ -420,6 +423,84 @@ CASE(batches_change_images_by_seed_epoch_and_index)
     for (int i = 0; i < 12; i++)
         CHECK(whole[i] == (float)byte[i / 4 * 4 + 3 - i % 4] / 255.0f);
     weir_batches_free(b);
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+/* All batches of three epochs, one after the other, with labels. */
+static void deal_three(const weir_data *d, const weir_batches_options *o, float *x, int32_t *y)
+{
+    weir_batches *b = weir_batches_new(d, 2, o);
+
+    CHECK_OR_RETURN(b != NULL);
+    while (weir_batches_epoch(b) < 3) {
+        const int64_t n = weir_batches_size(b);
+        CHECK_OK(weir_batches_next(b, &(weir_batch){.x = x, .y = y}));
+        x += n * 6;
+        y += n;
+    }
+    weir_batches_free(b);
+}
+
+CASE(workers_change_no_batch)
+{
+    const weir_augment a = {.padding = 1, .height = 2, .width = 3, .flip = 0.5};
+    folder             f;
+    float              want[15 * 6], got[15 * 6];
+    int32_t            label[15], found[15];
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data           *d = five_images(&f);
+    weir_batches_options o = {.shuffle = true, .seed = 3, .augment = &a};
+
+    deal_three(d, &o, want, label);
+    for (o.workers = 1; o.workers <= 4; o.workers++)
+        for (o.ahead = 0; o.ahead <= 9; o.ahead += 3) {
+            memset(got, 0, sizeof got);
+            memset(found, 0, sizeof found);
+            deal_three(d, &o, got, found);
+            CHECK(memcmp(got, want, sizeof got) == 0 && memcmp(found, label, sizeof label) == 0);
+        }
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+CASE(workers_stop_resume_and_refuse)
+{
+    folder f;
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data           *d = five_images(&f);
+    weir_batches_options o = {.shuffle = true, .seed = 3, .workers = 3};
+    float                whole[24], again[24];
+    int32_t              bytes[24];
+    weir_batches_state   state;
+    weir_batches        *b = weir_batches_new(d, 2, &o), *other = weir_batches_new(d, 2, &o);
+
+    CHECK_OR_RETURN(b && other);
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(weir_batches_next(b, &(weir_batch){.x = whole}));
+    CHECK_OK(weir_batches_get_state(b, &state));
+    CHECK(state.epoch == 1 && state.batch == 1);
+    CHECK_OK(weir_batches_next(b, &(weir_batch){.x = whole}));
+    CHECK_OK(weir_batches_next(other, &(weir_batch){.x = again}));
+    CHECK_OK(weir_batches_set_state(other, &state));
+    CHECK_OK(weir_batches_next(other, &(weir_batch){.x = again, .x_whole = bytes}));
+    CHECK(memcmp(whole, again, sizeof whole) == 0);
+    for (int i = 0; i < 24; i++)
+        CHECK((float)bytes[i] / 255.0f == again[i]);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0)     /* the threads are not there */
+        _exit(weir_batches_next(b, &(weir_batch){.x = whole}) == WEIR_ERR_STATE ? 0 : 1);
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    weir_batches_free(b);       /* in the middle of an epoch */
+    weir_batches_free(other);
+    o.workers = 257;
+    CHECK(!weir_batches_new(d, 2, &o) && weir_error_status() == WEIR_ERR_INVALID);
+    o.workers = 0;
+    o.ahead = 1;
+    CHECK(!weir_batches_new(d, 2, &o) && weir_error_status() == WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "workers is 0 and ahead 1, but workers must be");
     weir_data_free(d);
     folder_remove(&f);
 }

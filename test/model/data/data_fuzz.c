@@ -113,11 +113,12 @@ CASE(failing_memory_is_a_status)
     for (int format = 0; format < FORMATS; format++) {
         file_write(&f, 0, b, sound(format, b));
         bool good = false;
-        for (int64_t nth = 0; !good && nth < 20; nth++) {
+        for (int64_t nth = 0; !good && nth < 40; nth++) {
             weir_mem_fail_nth(nth, false);
             weir_data    *d = load(format, &f);
             weir_batches *deal =
-                d ? weir_batches_new(d, 1, &(weir_batches_options){.shuffle = true}) : NULL;
+                d ? weir_batches_new(d, 1, &(weir_batches_options){.shuffle = true, .workers = 1})
+                  : NULL;
             good = !weir_mem_failed();
             weir_mem_fail_nth(-1, false);
             CHECK(good ? deal != NULL : weir_error_status() == WEIR_ERR_NOMEM);
