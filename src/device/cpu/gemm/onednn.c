@@ -420,6 +420,9 @@ void weir_cpu_onednn_info(weir_string *s)
     const dnnl_version_t *const v = dnnl_version();
     weir_string_add(s, "oneDNN: %d.%d.%d, instruction set 0x%x\n", v->major, v->minor, v->patch,
                     (unsigned)dnnl_get_effective_cpu_isa());
+    weir_string_add(s, "products of halves: bf16 %s, f16 %s\n",
+                    weir_onednn_multiplies(WEIR_BF16) ? "by the processor's units" : "in f32",
+                    weir_onednn_multiplies(WEIR_F16) ? "by the processor's units" : "in f32");
 }
 
 #else
@@ -482,7 +485,7 @@ void weir_cpu_onednn_close(void *onednn)
 
 void weir_cpu_onednn_info(weir_string *s)
 {
-    weir_string_add(s, "oneDNN: not part of this build\n");
+    weir_string_add(s, "oneDNN: not part of this build\nproducts of halves: in f32\n");
 }
 
 #endif

@@ -46,7 +46,8 @@ weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, 
 /* Frees the device's library objects; NULL is fine. */
 void weir_cpu_onednn_close(void *onednn);
 
-/* Adds one line, newline included: the library, its version, the instruction set it chose. */
+/* Adds two lines, newlines included: the library, its version, the instruction set it chose; which
+ * halves it multiplies. */
 void weir_cpu_onednn_info(weir_string *s);
 
 #endif
