@@ -293,6 +293,15 @@ static weir_group *reader_before(const weir_fuser *f, uint32_t storage, uint32_t
     return last;
 }
 
+/* Do the cast's input, its output and view `v` of that lie alike in memory? Kernels other than
+ * fused groups expect dense operands. */
+static bool lies_alike(const weir_graph *g, const weir_node *cast, uint32_t v)
+{
+    return weir_shape_is_dense(&g->values.at[cast->in[0]].layout) &&
+           weir_shape_is_dense(&g->values.at[cast->out[0]].layout) &&
+           weir_shape_is_dense(&g->values.at[v].layout);
+}
+
 /* May a node of no group read the cast's input? Its kernel must widen all inputs that are the
  * cast's output. */
 static bool node_can_widen(const weir_fuser *f, uint32_t cast, uint32_t node)
@@ -306,7 +315,7 @@ static bool node_can_widen(const weir_fuser *f, uint32_t cast, uint32_t node)
         return false;
     for (int k = 0; k < n->nin; k++)
         if (weir_storage_of(g, n->in[k]) == made &&
-            (!(widens[n->op] & ~n->def->mutates & 1u << k) || !seen_through(g, c, n->in[k])))
+            (!(widens[n->op] & ~n->def->mutates & 1u << k) || !lies_alike(g, c, n->in[k])))
             return false;
     return true;
 }

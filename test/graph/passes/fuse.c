@@ -451,3 +451,36 @@ CASE(batch_norm_and_updates_read_halves)
     CHECK_BITS(got, want, sizeof got);
     CHECK(after + 3 <= before);
 }
+
+/* Steps p by a gradient that is the cast of a turned half; returns p[1]. */
+static float step_by_a_turned_half(const weir_plan_options *o)
+{
+    enum { SIDE = 6 };
+    float        v[SIDE * SIDE], p[SIDE * SIDE];
+    weir_device *d = fixture_open();
+    check_random = 6;
+    check_floats(v, SIDE * SIDE, -1, 1);
+    weir_tensor *x = weir_input(d, weir_2d(WEIR_F32, SIDE, SIDE));
+    weir_tensor *w = weir_param(d, weir_2d(WEIR_F32, SIDE, SIDE), "w");
+    weir_tensor *lr = weir_state(d, weir_scalar(WEIR_F32), "lr");
+    CHECK_OK(weir_write(x, v, sizeof v));
+    CHECK_OK(weir_write_fill(w, 1));
+    CHECK_OK(weir_write_fill(lr, 0.5));
+    weir_graph  *g = weir_graph_begin(d);
+    weir_tensor *half = weir_transpose(weir_cast(x, WEIR_BF16), (const int[]){1, 0});
+    CHECK_OK(weir_sgd_update(w, weir_cast(half, WEIR_F32), NULL, lr, NULL));
+    fixture_finish(g, o);
+    CHECK_OK(weir_read(w, p, sizeof p));
+    weir_graph_free(g);
+    weir_release(x);
+    weir_release(w);
+    weir_release(lr);
+    weir_device_close(d);
+    return p[1];
+}
+
+/* An update expects a dense gradient: a half that lies otherwise is widened before. */
+CASE(updates_read_halves_that_lie_alike)
+{
+    CHECK(step_by_a_turned_half(NULL) == step_by_a_turned_half(&apart));
+}
