@@ -97,7 +97,10 @@ bool weir_onednn_present(void)
     return true;
 }
 
-bool weir_onednn_multiplies(weir_dtype t)
+/* True if the library multiplies this type by instructions of the processor: f32 always, bf16 from
+ * AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA may rule a half out.
+ * Without the instructions the library would emulate them, which takes longer than f32. */
+static bool multiplies(weir_dtype t)
 {
     enum { AVX512_CORE_BF16 = 0xe7, AVX512_CORE_FP16 = 0x1ef }; /* of dnnl_cpu_isa_t; bits add up */
     const int has = (int)dnnl_get_effective_cpu_isa();
@@ -230,11 +233,13 @@ static bool add_main(weir_onednn *p, const_dnnl_primitive_desc_t pd)
     return dnnl_primitive_create(&p->main, pd) == dnnl_success;
 }
 
-/* Creates an empty call. *out is NULL if the library is not usable. */
-static weir_status begin(weir_device *d, weir_onednn **out)
+/* Creates an empty call. *out is NULL if the library is not usable for the type. */
+static weir_status begin(weir_device *d, weir_dtype t, weir_onednn **out)
 {
     engine *e;
     *out = NULL;
+    if (!multiplies(t))
+        return WEIR_OK;
     WEIR_TRY(engine_of(d, &e));
     if (!e)
         return WEIR_OK;
@@ -360,7 +365,7 @@ weir_status weir_onednn_conv(weir_device *d, const weir_conv *c, weir_conv_pass 
     *out = NULL;
     if (weir_onednn_half_defect(c, pass))
         return WEIR_OK;
-    WEIR_TRY(begin(d, out));
+    WEIR_TRY(begin(d, c->dtype, out));
     if (!*out)
         return WEIR_OK;
     conv_descs m;
@@ -397,7 +402,7 @@ static bool add_matmul(weir_onednn *p, seen a, seen b, seen bias, seen c)
 weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bias,
                                weir_onednn **out)
 {
-    WEIR_TRY(begin(d, out));
+    WEIR_TRY(begin(d, s->dtype, out));
     if (!*out)
         return WEIR_OK;
     const weir_dtype t = s->dtype;
@@ -421,20 +426,14 @@ void weir_cpu_onednn_info(weir_string *s)
     weir_string_add(s, "oneDNN: %d.%d.%d, instruction set 0x%x\n", v->major, v->minor, v->patch,
                     (unsigned)dnnl_get_effective_cpu_isa());
     weir_string_add(s, "products of halves: bf16 %s, f16 %s\n",
-                    weir_onednn_multiplies(WEIR_BF16) ? "by the processor's units" : "in f32",
-                    weir_onednn_multiplies(WEIR_F16) ? "by the processor's units" : "in f32");
+                    multiplies(WEIR_BF16) ? "by the processor's units" : "in f32",
+                    multiplies(WEIR_F16) ? "by the processor's units" : "in f32");
 }
 
 #else
 
 bool weir_onednn_present(void)
 {
-    return false;
-}
-
-bool weir_onednn_multiplies(weir_dtype t)
-{
-    (void)t;
     return false;
 }
 
@@ -489,3 +488,17 @@ void weir_cpu_onednn_info(weir_string *s)
 }
 
 #endif
+
+static weir_status run_prepared(const weir_kargs *k)
+{
+    return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
+}
+
+weir_kernel weir_onednn_kernel(weir_onednn *p)
+{
+    return (weir_kernel){.run = run_prepared,
+                         .work = weir_onednn_work(p),
+                         .state = p,
+                         .destroy = weir_onednn_free,
+                         .impl = weir_onednn_impl(p)};
+}

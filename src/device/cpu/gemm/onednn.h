@@ -16,13 +16,9 @@ typedef struct weir_onednn weir_onednn;
 /* True if the library is part of this build. */
 bool weir_onednn_present(void);
 
-/* True if the library multiplies this type by instructions of the processor: f32 always, bf16 from
- * AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA may rule a half out.
- * Without the instructions the library would emulate them, which takes longer than f32. */
-bool weir_onednn_multiplies(weir_dtype t);
-
-/* Prepare a call. *out, which the caller frees, is NULL if the library has no good implementation;
- * that is no failure. Operands of a run:
+/* Prepare a call. *out, which the caller frees, is NULL if the library has no good implementation,
+ * or would emulate the type (bf16 without AVX512_BF16, f16 without AVX512_FP16), which takes longer
+ * than f32; that is no failure. Operands of a run:
  *     forward   src x, w [, bias]   dst y
  *     grad_x    src dy, w           dst dx
  *     grad_w    src x, dy           dst dw [, db]
@@ -42,6 +38,9 @@ void weir_onednn_free(void *p);
 
 weir_status weir_onednn_run(weir_onednn *p, void *const *src, void *const *dst, void *work,
                             weir_threads *t);
+
+/* The kernel that runs the prepared call on the operands as given, and owns it. */
+weir_kernel weir_onednn_kernel(weir_onednn *p);
 
 /* Frees the device's library objects; NULL is fine. */
 void weir_cpu_onednn_close(void *onednn);

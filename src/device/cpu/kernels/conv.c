@@ -26,11 +26,6 @@
 #include "device/cpu/kernels/conv_grad_w.h"
 #include "device/cpu/kernels/widen.h"
 
-static weir_status run_onednn(const weir_kargs *k)
-{
-    return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
-}
-
 static bool is_empty(const weir_conv *c)
 {
     return weir_conv_pixels(c) == 0 || c->h * c->w == 0 || c->o * weir_conv_patch(c) == 0;
@@ -143,15 +138,6 @@ static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_kernel
 
 /* ---- selecting ---- */
 
-static void take_library(weir_onednn *lib, weir_kernel *out)
-{
-    *out = (weir_kernel){.run = run_onednn,
-                         .work = weir_onednn_work(lib),
-                         .state = lib,
-                         .destroy = weir_onednn_free,
-                         .impl = weir_onednn_impl(lib)};
-}
-
 static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
                           weir_kernel *out)
 {
@@ -172,7 +158,7 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
         WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
     if (!lib)
         return weir_conv_by_gemm(c, pass, bias, blas, want, out);
-    take_library(lib, out);
+    *out = weir_onednn_kernel(lib);
     return WEIR_OK;
 }
 
@@ -185,12 +171,11 @@ static weir_status choose_half(weir_device *d, const weir_call *call, const weir
     const weir_openblas *blas;
     weir_onednn         *lib = NULL;
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
-    if ((want == WEIR_GEMM_ANY || want == WEIR_GEMM_ONEDNN) && !is_empty(c) &&
-        weir_onednn_multiplies(c->dtype))
+    if ((want == WEIR_GEMM_ANY || want == WEIR_GEMM_ONEDNN) && !is_empty(c))
         WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
     if (!lib)
         return weir_cpu_widened(d, call, wide, out);
-    take_library(lib, out);
+    *out = weir_onednn_kernel(lib);
     return WEIR_OK;
 }
 

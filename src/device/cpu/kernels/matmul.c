@@ -47,11 +47,6 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
-static weir_status run_half(const weir_kargs *k)
-{
-    return weir_onednn_run(k->state, k->src, k->dst, k->work, k->threads);
-}
-
 /* ---- selecting ---- */
 
 static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
@@ -84,33 +79,21 @@ static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, w
     return WEIR_OK;
 }
 
-/* Halves: *lib is NULL if the product is to be widened. */
-static weir_status plan_half(weir_device *d, const weir_gemm_shape *s, bool bias, weir_onednn **lib)
+/* f16 or bf16: `wide` selects the product for f32. */
+static weir_status choose_half(weir_device *d, const weir_call *c, const weir_gemm_shape *s,
+                               bool bias, weir_choose_fn wide, weir_kernel *out)
 {
     enum { FEW = 32 * 1024 }; /* multiply-adds below which a library's fixed cost is too high */
     weir_gemm_want       want;
     const weir_openblas *blas;
+    weir_onednn         *lib = NULL;
     const double         volume = (double)s->m * (double)s->n * (double)s->k;
-    *lib = NULL;
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_GEMM", &want, &blas));
-    if (!weir_onednn_multiplies(s->dtype) || volume == 0 ||
-        !(want == WEIR_GEMM_ONEDNN || (want == WEIR_GEMM_ANY && volume >= FEW)))
-        return WEIR_OK;
-    return weir_onednn_matmul(d, s, bias, lib);
-}
-
-static weir_status choose_half(weir_device *d, const weir_call *c, const weir_gemm_shape *s,
-                               bool bias, weir_choose_fn wide, weir_kernel *out)
-{
-    weir_onednn *lib;
-    WEIR_TRY(plan_half(d, s, bias, &lib));
+    if (want == WEIR_GEMM_ONEDNN ? volume > 0 : want == WEIR_GEMM_ANY && volume >= FEW)
+        WEIR_TRY(weir_onednn_matmul(d, s, bias, &lib));
     if (!lib)
         return weir_cpu_widened(d, c, wide, out);
-    *out = (weir_kernel){.run = run_half,
-                         .state = lib,
-                         .destroy = weir_onednn_free,
-                         .work = weir_onednn_work(lib),
-                         .impl = weir_onednn_impl(lib)};
+    *out = weir_onednn_kernel(lib);
     return WEIR_OK;
 }
 
