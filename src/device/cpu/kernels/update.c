@@ -37,12 +37,19 @@ typedef struct update {
     double                   by;        /* amount of INCREMENT; value of RESET */
 } update;
 
+/* A range of elements, and where its gradient begins. */
+typedef struct range {
+    int64_t     at, n;
+    const void *grad;
+} range;
+
 /* Arguments of a run, with its scalars. */
 typedef struct update_run {
     const weir_kargs *k;
     weir_sgd_args     sgd;
     weir_adam_args    adam;
     weir_square_args  square;
+    void            (*apply)(const struct update_run *r, const range *e);
 } update_run;
 
 static double scalar(const void *at, int type)
@@ -57,12 +64,6 @@ static double number(const update *u, const void *lr, int i, double option)
     return u->numbers ? scalar((const char *)lr + (size_t)(1 + i) * size, u->lr_type) : option;
 }
 
-/* A range of elements of a run. */
-typedef struct range {
-    int64_t     at, n;
-    const void *grad;
-} range;
-
 /* Where the range begins in an input of the parameter's type. */
 static void *part(const update_run *r, int input, const range *e)
 {
@@ -70,33 +71,29 @@ static void *part(const update_run *r, int input, const range *e)
     return (char *)r->k->src[input] + (size_t)e->at * u->size;
 }
 
-/* Calls fn for the task's elements; a gradient in a half is widened part by part, in cache. */
-static void over_ranges(const update_run *r, int64_t task,
-                        void (*fn)(const update_run *r, const range *e))
+/* Applies the update to a task's elements: at once, or, if the gradient is a half, part by part,
+ * so that its widened part stays in cache. */
+static void range_task(void *ctx, int64_t task)
 {
-    const update *const u = r->k->state;
-    const int64_t       end = min64(u->n, (task + 1) * TASK);
-    range               e = {.at = task * TASK};
-    float               wide[PART];
-    if (!u->widen) {
-        e.n = end - e.at;
-        e.grad = r->k->call->nin > 1 ? part(r, 1, &e) : NULL;
-        fn(r, &e);
-        return;
-    }
-    for (; e.at < end; e.at += e.n) {
-        e.n = min64(PART, end - e.at);
-        u->widen(e.n, wide, (const uint16_t *)r->k->src[1] + e.at);
-        e.grad = wide;
-        fn(r, &e);
+    const update_run *const r = ctx;
+    const update *const     u = r->k->state;
+    const int64_t           end = min64(u->n, (task + 1) * TASK), most = u->widen ? PART : TASK;
+    float                   wide[PART];
+    for (range e = {.at = task * TASK}; e.at < end; e.at += e.n) {
+        e.n = min64(most, end - e.at);
+        e.grad = u->widen ? wide : r->k->call->nin > 1 ? part(r, 1, &e) : NULL;
+        if (u->widen)
+            u->widen(e.n, wide, (const uint16_t *)r->k->src[1] + e.at);
+        r->apply(r, &e);
     }
 }
 
-static void over_tasks(update_run *r, weir_task_fn fn)
+static void over_ranges(update_run *r, void (*apply)(const update_run *r, const range *e))
 {
     const update *const u = r->k->state;
+    r->apply = apply;
     if (u->n > 0)
-        weir_parallel(r->k->threads, ceil_div(u->n, TASK), fn, r);
+        weir_parallel(r->k->threads, ceil_div(u->n, TASK), range_task, r);
 }
 
 static weir_status choose(const weir_call *c, const update *from, int lr,
@@ -116,7 +113,7 @@ static weir_status choose(const weir_call *c, const update *from, int lr,
     u->numbers = weir_shape_count(&c->in[lr].desc) > 1;
     u->size = weir_dtype_size(type);
     u->n = weir_shape_count(&c->in[0].desc);
-    if (c->nin > 1 && c->in[1].desc.dtype != type)
+    if (c->nin > 1)
         u->widen = weir_cpu_widen(c->in[1].desc.dtype);
     *out = (weir_kernel){.run = run, .state = u, .destroy = weir_mem_free, .impl = "c"};
     return WEIR_OK;
@@ -127,13 +124,8 @@ static weir_status choose(const weir_call *c, const update *from, int lr,
 static void sgd_range(const update_run *r, const range *e)
 {
     const update *const u = r->k->state;
-    u->loops->sgd[u->type](e->n, part(r, 0, e), e->grad,
-                           u->buffer ? part(r, 3, e) : NULL, &r->sgd);
-}
-
-static void sgd_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, sgd_range);
+    u->loops->sgd[u->type](e->n, part(r, 0, e), e->grad, u->buffer ? part(r, 3, e) : NULL,
+                           &r->sgd);
 }
 
 static weir_status sgd_run(const weir_kargs *k)
@@ -148,7 +140,7 @@ static weir_status sgd_run(const weir_kargs *k)
     r.sgd.take = u->numbers ? 1 - number(u, k->src[2], 2, 0) : u->sgd.take;
     if (u->steps && *(const double *)k->src[4] == 1)
         r.sgd.take = 1;
-    over_tasks(&r, sgd_task);
+    over_ranges(&r, sgd_range);
     return WEIR_OK;
 }
 
@@ -170,13 +162,7 @@ weir_status weir_cpu_sgd_update(weir_device *d, const weir_call *c, weir_kernel 
 static void adam_range(const update_run *r, const range *e)
 {
     const update *const u = r->k->state;
-    u->loops->adam[u->type](e->n, part(r, 0, e), e->grad,
-                            part(r, 2, e), part(r, 3, e), &r->adam);
-}
-
-static void adam_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, adam_range);
+    u->loops->adam[u->type](e->n, part(r, 0, e), e->grad, part(r, 2, e), part(r, 3, e), &r->adam);
 }
 
 static weir_status adam_run(const weir_kargs *k)
@@ -195,7 +181,7 @@ static weir_status adam_run(const weir_kargs *k)
     r.adam.keep = 1 - lr * (u->decouple ? decay : 0);
     r.adam.step = lr / (1 - weir_count_power(r.adam.beta1, t));
     r.adam.root = sqrt(1 - weir_count_power(r.adam.beta2, t));
-    over_tasks(&r, adam_task);
+    over_ranges(&r, adam_range);
     return WEIR_OK;
 }
 
@@ -228,13 +214,7 @@ weir_status weir_cpu_adamw_update(weir_device *d, const weir_call *c, weir_kerne
 static void adagrad_range(const update_run *r, const range *e)
 {
     const update *const u = r->k->state;
-    u->loops->adagrad[u->type](e->n, part(r, 0, e),
-                               e->grad, part(r, 3, e), &r->square);
-}
-
-static void adagrad_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, adagrad_range);
+    u->loops->adagrad[u->type](e->n, part(r, 0, e), e->grad, part(r, 3, e), &r->square);
 }
 
 static weir_status adagrad_run(const weir_kargs *k)
@@ -246,7 +226,7 @@ static weir_status adagrad_run(const weir_kargs *k)
         return WEIR_OK;
     r.square.eps = number(u, k->src[2], 0, u->square.eps);
     r.square.weight_decay = number(u, k->src[2], 1, u->square.weight_decay);
-    over_tasks(&r, adagrad_task);
+    over_ranges(&r, adagrad_range);
     return WEIR_OK;
 }
 
@@ -267,14 +247,8 @@ static void rmsprop_range(const update_run *r, const range *e)
     const update *const u = r->k->state;
     void *const buffer = u->buffer ? part(r, 4, e) : NULL;
     void *const mean = u->mean ? part(r, 4 + u->buffer, e) : NULL;
-    u->loops->rmsprop[u->type](e->n, part(r, 0, e),
-                               e->grad, part(r, 3, e), buffer, mean,
+    u->loops->rmsprop[u->type](e->n, part(r, 0, e), e->grad, part(r, 3, e), buffer, mean,
                                &r->square);
-}
-
-static void rmsprop_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, rmsprop_range);
 }
 
 static weir_status rmsprop_run(const weir_kargs *k)
@@ -288,7 +262,7 @@ static weir_status rmsprop_run(const weir_kargs *k)
     r.square.eps = number(u, k->src[2], 1, u->square.eps);
     r.square.weight_decay = number(u, k->src[2], 2, u->square.weight_decay);
     r.square.momentum = number(u, k->src[2], 3, u->square.momentum);
-    over_tasks(&r, rmsprop_task);
+    over_ranges(&r, rmsprop_range);
     return WEIR_OK;
 }
 
@@ -334,15 +308,10 @@ static void increment_range(const update_run *r, const range *e)
     u->loops->increment[u->type](e->n, part(r, 0, e), u->by);
 }
 
-static void increment_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, increment_range);
-}
-
 static weir_status increment_run(const weir_kargs *k)
 {
     update_run r = {.k = k};
-    over_tasks(&r, increment_task);
+    over_ranges(&r, increment_range);
     return WEIR_OK;
 }
 
@@ -359,19 +328,13 @@ weir_status weir_cpu_increment(weir_device *d, const weir_call *c, weir_kernel *
 static void accumulate_range(const update_run *r, const range *e)
 {
     const update *const u = r->k->state;
-    u->loops->accumulate[u->type](e->n, part(r, 0, e),
-                                  e->grad);
-}
-
-static void accumulate_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, accumulate_range);
+    u->loops->accumulate[u->type](e->n, part(r, 0, e), e->grad);
 }
 
 static weir_status accumulate_run(const weir_kargs *k)
 {
     update_run r = {.k = k};
-    over_tasks(&r, accumulate_task);
+    over_ranges(&r, accumulate_range);
     return WEIR_OK;
 }
 
@@ -390,15 +353,10 @@ static void reset_range(const update_run *r, const range *e)
     u->loops->reset[u->type](e->n, part(r, 0, e), u->by);
 }
 
-static void reset_task(void *ctx, int64_t task)
-{
-    over_ranges(ctx, task, reset_range);
-}
-
 static weir_status reset_run(const weir_kargs *k)
 {
     update_run r = {.k = k};
-    over_tasks(&r, reset_task);
+    over_ranges(&r, reset_range);
     return WEIR_OK;
 }
 
