@@ -18,97 +18,70 @@ static void join(int64_t cols, int64_t done, double *restrict mean, double *rest
     }
 }
 
-#define KEEP(v) (v)
+/* Of an element's type: how it is stored, how it is read, in which type it is summed. */
+#define STORED_f64  double
+#define STORED_f32  float
+#define STORED_bf16 uint16_t
+#define STORED_f16  uint16_t
+#define READ_f64(v) (v)
+#define READ_f32(v) (v)
+#define READ_bf16   weir_from_bf16
+#define READ_f16    weir_from_f16
+#define SUM_f64     double
+#define SUM_f32     float
+#define SUM_bf16    float
+#define SUM_f16     float
 
 #define STATS
-#define T        double
-#define X        double
-#define D        double
-#define LX       KEEP
-#define LD       KEEP
-#define FN(name) name##_f64
-#include "device/cpu/kernels/norm_type.h"
-
-#define STATS
-#define T        float
-#define X        float
-#define D        float
-#define LX       KEEP
-#define LD       KEEP
-#define FN(name) name##_f32
-#include "device/cpu/kernels/norm_type.h"
-
-#define T        float
-#define X        float
-#define D        uint16_t
-#define LX       KEEP
-#define LD       weir_from_bf16
-#define FN(name) name##_f32_bf16
-#include "device/cpu/kernels/norm_type.h"
-
-#define T        float
-#define X        float
-#define D        uint16_t
-#define LX       KEEP
-#define LD       weir_from_f16
-#define FN(name) name##_f32_f16
+#define X_TYPE  f64
+#define DY_TYPE f64
 #include "device/cpu/kernels/norm_type.h"
 
 #define STATS
-#define T        float
-#define X        uint16_t
-#define D        uint16_t
-#define LX       weir_from_bf16
-#define LD       weir_from_bf16
-#define FN(name) name##_bf16
+#define X_TYPE  f32
+#define DY_TYPE f32
 #include "device/cpu/kernels/norm_type.h"
 
-#define T        float
-#define X        uint16_t
-#define D        float
-#define LX       weir_from_bf16
-#define LD       KEEP
-#define FN(name) name##_bf16_f32
+#define X_TYPE  f32
+#define DY_TYPE bf16
 #include "device/cpu/kernels/norm_type.h"
 
-#define T        float
-#define X        uint16_t
-#define D        uint16_t
-#define LX       weir_from_bf16
-#define LD       weir_from_f16
-#define FN(name) name##_bf16_f16
+#define X_TYPE  f32
+#define DY_TYPE f16
 #include "device/cpu/kernels/norm_type.h"
 
 #define STATS
-#define T        float
-#define X        uint16_t
-#define D        uint16_t
-#define LX       weir_from_f16
-#define LD       weir_from_f16
-#define FN(name) name##_f16
+#define X_TYPE  bf16
+#define DY_TYPE bf16
 #include "device/cpu/kernels/norm_type.h"
 
-#define T        float
-#define X        uint16_t
-#define D        float
-#define LX       weir_from_f16
-#define LD       KEEP
-#define FN(name) name##_f16_f32
+#define X_TYPE  bf16
+#define DY_TYPE f32
 #include "device/cpu/kernels/norm_type.h"
 
-#define T        float
-#define X        uint16_t
-#define D        uint16_t
-#define LX       weir_from_f16
-#define LD       weir_from_bf16
-#define FN(name) name##_f16_bf16
+#define X_TYPE  bf16
+#define DY_TYPE f16
 #include "device/cpu/kernels/norm_type.h"
 
-#define GRADS(f32, bf16, f16) {[WEIR_F32] = f32, [WEIR_BF16] = bf16, [WEIR_F16] = f16}
+#define STATS
+#define X_TYPE  f16
+#define DY_TYPE f16
+#include "device/cpu/kernels/norm_type.h"
+
+#define X_TYPE  f16
+#define DY_TYPE f32
+#include "device/cpu/kernels/norm_type.h"
+
+#define X_TYPE  f16
+#define DY_TYPE bf16
+#include "device/cpu/kernels/norm_type.h"
+
+#define GRADS(x) {[WEIR_F32] = grads_##x##_f32, [WEIR_BF16] = grads_##x##_bf16,                    \
+                  [WEIR_F16] = grads_##x##_f16}
 
 const weir_norm_loops WEIR_ISA_NAME(weir_norm_loops)[WEIR_NORM_TYPES] = {
-    [WEIR_F32] = {stats_f32, GRADS(grads_f32, grads_f32_bf16, grads_f32_f16), join},
-    [WEIR_F64] = {stats_f64, {[WEIR_F64] = grads_f64}, join},
-    [WEIR_BF16] = {stats_bf16, GRADS(grads_bf16_f32, grads_bf16, grads_bf16_f16), join},
-    [WEIR_F16] = {stats_f16, GRADS(grads_f16_f32, grads_f16_bf16, grads_f16), join},
+    [WEIR_F32] = {stats_f32, GRADS(f32), join},
+    [WEIR_F64] = {stats_f64, {[WEIR_F64] = grads_f64_f64}, join},
+    [WEIR_BF16] = {stats_bf16, GRADS(bf16), join},
+    [WEIR_F16] = {stats_f16, GRADS(f16), join},
 };

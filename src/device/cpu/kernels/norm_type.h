@@ -1,18 +1,24 @@
-/* norm_type.h - the loops of norm_isa.c for one float type T, with FN(name).
+/* norm_type.h - the loops of norm_isa.c for x of X_TYPE and dy of DY_TYPE, which are f64, f32, bf16
+ * or f16: grads_<x>_<dy>, and with STATS also stats_<x>.
  *
- * x has elements of type X, read by LX, and dy of type D, read by LD. Without STATS only the sums
- * for the gradient are defined.
- *
- * Adds four rows at a time as a tree; a piece has few rows, so lanes of T collect few rounding
- * errors. Every column is added in the same order whatever the vector width. */
+ * Adds four rows at a time as a tree; a piece has few rows, so lanes collect few rounding errors.
+ * Every column is added in the same order whatever the vector width. */
 
 /* No include guard: included once for each pair of types. */
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define X           JOIN(STORED_, X_TYPE)
+#define D           JOIN(STORED_, DY_TYPE)
+#define T           JOIN(SUM_, X_TYPE)
+#define LX          JOIN(READ_, X_TYPE)
+#define LD          JOIN(READ_, DY_TYPE)
 
 #ifdef STATS
 /* The first pass's mean m is rounded, so the sum of deviations s is not exactly 0; it corrects both
  * the mean and the squared deviations. */
-static void FN(stats)(const void *at, int64_t rows, int64_t row, int64_t cols, int64_t done,
-                      double *restrict mean, double *restrict m2)
+static void JOIN(stats_, X_TYPE)(const void *at, int64_t rows, int64_t row, int64_t cols,
+                                 int64_t done, double *restrict mean, double *restrict m2)
 {
     const X *x = at, *p = x;
     T        m[WEIR_NORM_COLS], s[WEIR_NORM_COLS], q[WEIR_NORM_COLS];
@@ -49,8 +55,9 @@ static void FN(stats)(const void *at, int64_t rows, int64_t row, int64_t cols, i
 }
 #endif
 
-static void FN(grads)(const void *dys, const void *xs, int64_t rows, int64_t row, int64_t cols,
-                      const void *means, double *restrict ds, double *restrict db)
+static void JOIN(JOIN(grads_, X_TYPE), JOIN(_, DY_TYPE))(
+    const void *dys, const void *xs, int64_t rows, int64_t row, int64_t cols, const void *means,
+    double *restrict ds, double *restrict db)
 {
     const D *dy = dys;
     const X *x = xs;
@@ -81,9 +88,12 @@ static void FN(grads)(const void *dys, const void *xs, int64_t rows, int64_t row
 }
 
 #undef STATS
-#undef T
+#undef X_TYPE
+#undef DY_TYPE
+#undef JOIN_
+#undef JOIN
 #undef X
 #undef D
+#undef T
 #undef LX
 #undef LD
-#undef FN
