@@ -45,12 +45,9 @@ static bool can_wait(const weir_fuser *f, const weir_group *a, const weir_group 
         if (k < last && !weir_group_has(a, k) && !weir_group_has(b, k))
             return false;
     }
-    for (int k = 0; k < n->nin; k++) {
-        const uint32_t s = weir_storage_of(f->g, n->in[k]);
-        for (uint32_t w = f->writer_first[s]; w < f->writer_first[s + 1]; w++)
-            if (f->writer[w] > m && f->writer[w] < last)
-                return false;
-    }
+    for (int k = 0; k < n->nin; k++)
+        if (weir_fuse_overwritten(f, weir_storage_of(f->g, n->in[k]), m, last))
+            return false;
     return true;
 }
 

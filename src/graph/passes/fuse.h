@@ -21,8 +21,8 @@ typedef struct weir_fuser {
     uint32_t   *maker;                      /* [storages] node that computes it, or WEIR_NONE */
     uint32_t   *reader_first, *reader;      /* CSR: nodes that read a storage, in list order */
     uint32_t   *writer_first, *writer;      /* CSR: nodes that update a storage */
-    uint32_t   *late;   /* [storages] position of the last group that reads it in place of its
-                         * widened copy; 0: none */
+    uint32_t   *late;   /* [storages] position of the last group or node that reads it in place
+                         * of its widened copy; 0: none */
 } weir_fuser;
 
 static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
@@ -33,6 +33,9 @@ static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
 /* Builds maker, reader and writer; false if memory is short. weir_fuser_free frees all arrays. */
 bool weir_fuser_index(weir_fuser *f);
 void weir_fuser_free(weir_fuser *f);
+
+/* Is the storage overwritten after node `from` and before position `to`? */
+bool weir_fuse_overwritten(const weir_fuser *f, uint32_t storage, uint32_t from, uint32_t to);
 
 /* A group without members, and a group of one node. */
 extern const weir_group weir_group_empty;

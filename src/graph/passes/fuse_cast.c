@@ -176,15 +176,6 @@ static uint32_t see_through(weir_graph *g, const weir_node *cast, uint32_t v)
                                view.offset - made.offset + from.offset);
 }
 
-/* Is storage `s` overwritten after node `from` and before position `to`? */
-static bool overwritten(const weir_fuser *f, uint32_t s, uint32_t from, uint32_t to)
-{
-    for (uint32_t w = f->writer_first[s]; w < f->writer_first[s + 1]; w++)
-        if (f->writer[w] > from && f->writer[w] < to)
-            return true;
-    return false;
-}
-
 /* May the group read the cast's input? The input must not be overwritten before the group runs, and
  * only steps, not rounding casts, may read it. */
 static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
@@ -192,7 +183,7 @@ static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
     const weir_node *c = &f->g->nodes.at[cast];
     const uint32_t from = weir_storage_of(f->g, c->in[0]), made = weir_storage_of(f->g, c->out[0]);
 
-    if (overwritten(f, from, cast, a->last))
+    if (weir_fuse_overwritten(f, from, cast, a->last))
         return false;
     for (uint32_t i = 0; i < a->n; i++) {
         const weir_node *m = &f->g->nodes.at[a->member[i]];
@@ -293,9 +284,10 @@ static weir_group *reader_before(const weir_fuser *f, uint32_t storage, uint32_t
     return last;
 }
 
-/* Do the cast's input, its output and view `v` of that lie alike in memory? Kernels other than
- * fused groups expect dense operands. */
-static bool lies_alike(const weir_graph *g, const weir_node *cast, uint32_t v)
+/* Are the cast's input, its output and view `v` of that dense? Then the input's elements have the
+ * order of the view's, and kernels other than fused groups, which expect dense operands, can read
+ * them. */
+static bool dense_through(const weir_graph *g, const weir_node *cast, uint32_t v)
 {
     return weir_shape_is_dense(&g->values.at[cast->in[0]].layout) &&
            weir_shape_is_dense(&g->values.at[cast->out[0]].layout) &&
@@ -311,11 +303,11 @@ static bool node_can_widen(const weir_fuser *f, uint32_t cast, uint32_t node)
     const uint32_t *const   widens = g->dev->ops->widens;
     const uint32_t from = weir_storage_of(g, c->in[0]), made = weir_storage_of(g, c->out[0]);
 
-    if (!widens || overwritten(f, from, cast, node))
+    if (!widens || weir_fuse_overwritten(f, from, cast, node))
         return false;
     for (int k = 0; k < n->nin; k++)
         if (weir_storage_of(g, n->in[k]) == made &&
-            (!(widens[n->op] & ~n->def->mutates & 1u << k) || !lies_alike(g, c, n->in[k])))
+            (!(widens[n->op] & ~n->def->mutates & 1u << k) || !dense_through(g, c, n->in[k])))
             return false;
     return true;
 }

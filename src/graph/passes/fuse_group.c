@@ -73,6 +73,14 @@ void weir_fuser_free(weir_fuser *f)
     weir_mem_free(f->late);
 }
 
+bool weir_fuse_overwritten(const weir_fuser *f, uint32_t storage, uint32_t from, uint32_t to)
+{
+    for (uint32_t w = f->writer_first[storage]; w < f->writer_first[storage + 1]; w++)
+        if (f->writer[w] > from && f->writer[w] < to)
+            return true;
+    return false;
+}
+
 weir_group weir_group_alone(uint32_t node)
 {
     return (weir_group){.last = node, .n = 1, .member = {node}};
