@@ -4,9 +4,9 @@
  * 2014) of seed and epoch, and depends on nothing but these two. */
 #include "model/data/data.h"
 
-#include "model/data/ahead.h"
-
 #include <string.h>
+
+#include "model/data/ahead.h"
 
 weir_data *weir_data_new(weir_desc sample, int64_t n, bool values)
 {
@@ -242,12 +242,15 @@ int64_t weir_batches_per_epoch(const weir_batches *b)
     return b->data->n / b->size + (!b->drop_last && b->data->n % b->size != 0);
 }
 
+/* Samples of the batch at p: `size`, or the rest. */
+static int64_t samples_at(const weir_batches *b, place p)
+{
+    return b->size < b->data->n - p.at ? b->size : b->data->n - p.at;
+}
+
 int64_t weir_batches_size(const weir_batches *b)
 {
-    if (!b)
-        return 0;
-    const int64_t left = b->data->n - b->next.at;
-    return left < b->size ? left : b->size;
+    return b ? samples_at(b, b->next) : 0;
 }
 
 weir_desc weir_batches_sample(const weir_batches *b)
@@ -359,9 +362,11 @@ static void copy_changed(const weir_batches *b, int64_t epoch, int64_t from, flo
 
 /* ---- dealing ---- */
 
-/* Threads do not live on in a forked child. */
-static weir_status forked(const char *who)
+/* Fails if the reader has workers and this is a forked child, where threads do not live on. */
+static weir_status check_workers(const weir_batches *b, const char *who)
 {
+    if (!b->ahead || weir_ahead_lives(b->ahead))
+        return WEIR_OK;
     return weir_fail(WEIR_ERR_STATE, "%s: this process was forked after the reader had made its "
                                      "workers; make the reader in the child", who);
 }
@@ -375,12 +380,6 @@ static int64_t sample_elements(const weir_batches *b)
     for (int i = 0; i < d.ndim; i++)
         n *= d.dim[i];
     return n;
-}
-
-/* Samples of the batch at p: `size`, or the rest. */
-static int64_t samples_at(const weir_batches *b, place p)
-{
-    return b->size < b->data->n - p.at ? b->size : b->data->n - p.at;
 }
 
 /* The place after the batch at p. */
@@ -422,33 +421,52 @@ static void deal_ahead(weir_batches *b)
     }
 }
 
+/* Values of sample `from` as the at-th of a batch, changed if the reader changes images. */
+static void copy_sample(const weir_batches *b, int64_t epoch, int64_t from, const weir_batch *to,
+                        int64_t at)
+{
+    if (!b->augmented)
+        copy_values(b->data, from, to, at);
+    else if (to->x)
+        copy_changed(b, epoch, from, to->x, at);
+}
+
 /* What workers do: x of a batch. */
 static void fill(const void *ctx, const weir_ahead_batch *p)
 {
-    const weir_batches *const b = ctx;
-    const weir_batch          to = {.x = p->x};
+    const weir_batch to = {.x = p->x};
 
     for (int64_t i = 0; i < p->n; i++)
-        if (b->augmented)
-            copy_changed(b, p->epoch, p->from[i], to.x, i);
-        else
-            copy_values(b->data, p->from[i], &to, i);
+        copy_sample(ctx, p->epoch, p->from[i], &to, i);
 }
 
-/* The next batch from the workers. */
-static void take(weir_batches *b, const weir_batch *to)
+/* Writes the batch at `next`, and moves on. */
+static void write_next(weir_batches *b, const weir_batch *to)
+{
+    for (int64_t i = 0; i < samples_at(b, b->next); i++) {
+        const int64_t from = index_at(b, i);
+        copy_sample(b, b->next.epoch, from, to, i);
+        copy_labels(b->data, from, to, i);
+    }
+    deal_next(b);
+    b->next = b->dealt;
+}
+
+/* The same with x from the workers. */
+static void take_next(weir_batches *b, const weir_batch *to)
 {
     const weir_ahead_batch *const p = weir_ahead_take(b->ahead);
-    const weir_batch              whole = {.x_whole = to->x_whole};
+    const weir_batch              rest = {.x_whole = to->x_whole};
 
     if (to->x)
         memcpy(to->x, p->x, (size_t)(p->n * sample_elements(b)) * sizeof *p->x);
     for (int64_t i = 0; i < p->n; i++) {
-        if (!b->augmented)
-            copy_values(b->data, p->from[i], &whole, i);
+        copy_sample(b, p->epoch, p->from[i], &rest, i);
         copy_labels(b->data, p->from[i], to, i);
     }
     weir_ahead_drop(b->ahead);
+    b->next = place_after(b, b->next);
+    deal_ahead(b);
 }
 
 weir_status weir_batches_next(weir_batches *b, const weir_batch *to)
@@ -456,24 +474,11 @@ weir_status weir_batches_next(weir_batches *b, const weir_batch *to)
     if (!b || !to)
         return weir_fail_null("batches_next", b ? "to" : "batches");
     WEIR_TRY(batch_check(b, to));
-    if (b->ahead && !weir_ahead_lives(b->ahead))
-        return forked("batches_next");
-    const int64_t n = samples_at(b, b->next);
-    for (int64_t i = 0; i < n && !b->ahead; i++) {
-        const int64_t from = index_at(b, i);
-        if (!b->augmented)
-            copy_values(b->data, from, to, i);
-        else if (to->x)
-            copy_changed(b, b->next.epoch, from, to->x, i);
-        copy_labels(b->data, from, to, i);
-    }
-    b->next = place_after(b, b->next);
-    if (b->ahead) {
-        take(b, to);
-        deal_ahead(b);
-    } else {
-        deal_next(b);
-    }
+    WEIR_TRY(check_workers(b, "batches_next"));
+    if (b->ahead)
+        take_next(b, to);
+    else
+        write_next(b, to);
     return WEIR_OK;
 }
 
@@ -498,8 +503,7 @@ weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *st
                                            "%lld, but an epoch has %lld batches",
                          (long long)state->epoch, (long long)state->batch,
                          (long long)weir_batches_per_epoch(b));
-    if (b->ahead && !weir_ahead_lives(b->ahead))
-        return forked("batches_set_state");
+    WEIR_TRY(check_workers(b, "batches_set_state"));
     if (b->ahead)
         weir_ahead_clear(b->ahead);
     b->next = b->dealt = (place){state->epoch, state->batch * b->size};
@@ -526,7 +530,7 @@ static weir_status workers_make(weir_batches *b, const weir_batches_options *o)
     b->ahead = weir_ahead_new(&(weir_ahead_options){
         .threads = o->workers,
         .slots = o->ahead ? o->ahead : EACH * o->workers,
-        .size = b->size < b->data->n ? b->size : b->data->n,
+        .size = samples_at(b, b->next),
         .elements = sample_elements(b),
         .fill = fill,
         .ctx = b});
