@@ -109,27 +109,32 @@ def opened(cases):
             print(f"compare.py: left out: {error}", file=sys.stderr)
 
 
+def common_options(args, model):
+    """What every worker is told, of Weir and of its peers."""
+    return ["--model", model, "--threads", str(args.threads),
+            *(["--batch", str(args.batch)] if args.batch else []),
+            *(["--image", str(args.image)] if args.image and model in IMAGE else []),
+            *(["--precision", args.precision] if args.precision != "f32" else [])]
+
+
 def on_card(args, model):
     """Weir on a card, and what is usual there. All have the same precision."""
-    common = ["--model", model, "--threads", str(args.threads), "--device", args.device]
-    common += ["--batch", str(args.batch)] if args.batch else []
-    common += ["--image", str(args.image)] if args.image and model in IMAGE else []
+    common = [*common_options(args, model), "--device", args.device]
     tf32 = ["--tf32"] if args.tf32 else []
-    half = ["--precision", args.precision] if args.precision != "f32" else []
-    weir = [args.weir, "bench", "worker", *common, *half]
+    weir = [args.weir, "bench", "worker", *common]
     cases = [("Weir, graph on", [*weir, "--case", "on"]),
              ("Weir, graph off", [*weir, "--case", "off"])]
     cases += [(f"Weir, budget {b}", [*weir, "--case", "on", "--budget", b, "--measure", "yes"])
               for b in args.budgets]
     if args.python:
-        torch = [args.python, str(PEER), *common, *tf32, *half]
+        torch = [args.python, str(PEER), *common, *tf32]
         cases += [(f"PyTorch, {name}", [*torch, "--variant", variant])
                   for name, variant in (("eager", "default"),
                                         ("eager, channels_last, fused SGD", "tuned"),
                                         ("torch.compile, channels_last, fused SGD", "compile"),
                                         ("torch.compile, CUDA graphs", "reduce-overhead"))
                   if variant not in args.without]
-    if args.jax and model in JAX_MODELS and not half:
+    if args.jax and model in JAX_MODELS and args.precision == "f32":
         cases.append(("JAX, jit", [args.jax, str(JAX_PEER), *common, *tf32]))
     return list(opened((name, command, None, args.threads) for name, command in cases))
 
@@ -137,30 +142,23 @@ def on_card(args, model):
 def open_cases(args, model):
     if args.device != "cpu":
         return on_card(args, model)
-    batch = ["--batch", str(args.batch)] if args.batch else []
-    image = ["--image", str(args.image)] if args.image and model in IMAGE else []
-    half = ["--precision", args.precision] if args.precision != "f32" else []
-    common = ["--model", model, *batch, *image, "--threads", str(args.threads), *half]
+    common = common_options(args, model)
     weir = [args.weir, "bench", "worker", *common]
-    cases = [("Weir, graph on", [*weir, "--case", "on"]),
-             ("Weir, graph off", [*weir, "--case", "off"])]
-    if args.python:
-        torch = [args.python, str(PEER), *common]
-        if args.budgets:
-            cases.append(("eager", torch))
-            return [*opened((*case, None, args.threads) for case in cases),
-                    *budget_cases(args, weir, torch)]
-        allocator = ", tcmalloc" if args.tcmalloc else ""
-        peers = [("eager", "default", None),
-                 (f"eager{allocator}", "default", args.tcmalloc),
-                 (f"eager, channels_last, fused SGD{allocator}", "tuned", args.tcmalloc),
-                 (f"torch.compile, channels_last, fused SGD{allocator}", "compile", args.tcmalloc)]
-        if not args.tcmalloc:
-            del peers[1]
+    torch = [args.python, str(PEER), *common]
+    cases = [("Weir, graph on", [*weir, "--case", "on"], None),
+             ("Weir, graph off", [*weir, "--case", "off"], None)]
+    if args.python and args.budgets:
+        cases.append(("eager", torch, None))
+    elif args.python:
+        tuned = "channels_last, fused SGD" + (", tcmalloc" if args.tcmalloc else "")
+        peers = [("eager", "default", None)]
+        if args.tcmalloc:
+            peers.append(("eager, tcmalloc", "default", args.tcmalloc))
+        peers += [(f"eager, {tuned}", "tuned", args.tcmalloc),
+                  (f"torch.compile, {tuned}", "compile", args.tcmalloc)]
         cases += [(name, [*torch, "--variant", variant], preload)
                   for name, variant, preload in peers if variant not in args.without]
-    started = list(opened((*case, None)[:3] + (args.threads,) for case in cases))
-    return started + budget_cases(args, weir, [])
+    return [*opened((*case, args.threads) for case in cases), *budget_cases(args, weir, torch)]
 
 
 def write_csv(path, model, cases):
