@@ -8,7 +8,7 @@
 #include "core/attr.h"
 #include "core/mem.h"
 #include "device/device.h"
-#include "half.h"
+#include "device/element.h"
 #include "device/zone.h"
 
 /* A call with its operands, whose memory it owns. */
@@ -78,30 +78,12 @@ static inline int64_t kernel_at(const weir_layout *l, int64_t i)
 
 static inline double kernel_get(const weir_layout *l, const void *p, int64_t i)
 {
-    const int64_t at = kernel_at(l, i);
-    switch (l->desc.dtype) {
-    case WEIR_F32: return (double)((const float *)p)[at];
-    case WEIR_F64: return ((const double *)p)[at];
-    case WEIR_I32: return (double)((const int32_t *)p)[at];
-    case WEIR_I64: return (double)((const int64_t *)p)[at];
-    case WEIR_F16:
-    case WEIR_BF16: return half_decode(((const uint16_t *)p)[at], l->desc.dtype);
-    default: return (double)((const uint8_t *)p)[at];
-    }
+    return element_get(l->desc.dtype, p, kernel_at(l, i));
 }
 
 static inline void kernel_set(const weir_layout *l, void *p, int64_t i, double v)
 {
-    const int64_t at = kernel_at(l, i);
-    switch (l->desc.dtype) {
-    case WEIR_F32: ((float *)p)[at] = (float)v; break;
-    case WEIR_F64: ((double *)p)[at] = v; break;
-    case WEIR_I32: ((int32_t *)p)[at] = (int32_t)v; break;
-    case WEIR_I64: ((int64_t *)p)[at] = (int64_t)v; break;
-    case WEIR_F16:
-    case WEIR_BF16: ((uint16_t *)p)[at] = half_encode(v, l->desc.dtype); break;
-    default: ((uint8_t *)p)[at] = (uint8_t)v;
-    }
+    element_set(l->desc.dtype, p, kernel_at(l, i), v);
 }
 
 /* Fills input i with values from [lo, hi), integers too. */

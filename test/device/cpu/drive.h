@@ -12,8 +12,8 @@
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
+#include "device/element.h"
 #include "device/zone.h"
-#include "half.h"
 
 typedef struct drive {
     weir_device d;
@@ -73,24 +73,15 @@ static inline operand operand_of(weir_desc desc)
  * short, and a result in a half is the exact sum rounded once. */
 static inline void operand_random(operand *o)
 {
-    const weir_dtype t = o->layout.desc.dtype;
     for (int64_t i = 0; i < o->n; i++) {
         o->value[i] = (double)check_int(-16, 16) / 8;
-        if (t == WEIR_F32)
-            ((float *)o->data)[i] = (float)o->value[i];
-        else if (t == WEIR_F64)
-            ((double *)o->data)[i] = o->value[i];
-        else
-            ((uint16_t *)o->data)[i] = half_encode(o->value[i], t);
+        element_set(o->layout.desc.dtype, o->data, i, o->value[i]);
     }
 }
 
 static inline double operand_at(const operand *o, int64_t i)
 {
-    const weir_dtype t = o->layout.desc.dtype;
-    return t == WEIR_F32   ? (double)((float *)o->data)[i]
-           : t == WEIR_F64 ? ((double *)o->data)[i]
-                           : half_decode(((uint16_t *)o->data)[i], t);
+    return element_get(o->layout.desc.dtype, o->data, i);
 }
 
 /* The value that element i should have, in its type. */

@@ -16,6 +16,8 @@ static const char *const wishes[] = {NULL, "own", "openblas", "onednn"};
 /* Halves reach the library where the processor multiplies them. */
 static const weir_dtype types[] = {WEIR_F32, WEIR_BF16, WEIR_F16};
 
+enum { TYPES = sizeof types / sizeof *types };
+
 enum { WISHES = sizeof wishes / sizeof *wishes };
 
 /* A device for each number of threads and each requested implementation, which prepares
@@ -64,6 +66,12 @@ static int64_t one_of(int n, const int64_t *from)
 #define ONE_OF(...)                                                                                \
     one_of((int)(sizeof(const int64_t[]){__VA_ARGS__} / sizeof(int64_t)),                          \
            (const int64_t[]){__VA_ARGS__})
+
+/* f32 twice as often as each half. */
+static weir_dtype draw_type(void)
+{
+    return types[check_int(0, TYPES) % TYPES];
+}
 
 /* ---- convolution ---- */
 
@@ -169,7 +177,7 @@ CASE(convolutions_that_were_bad)
     if (CHECK(devices_open(&d)))
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
             for (int threads = 1; threads <= THREADS; threads++)
-                for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+                for (size_t t = 0; t < TYPES; t++)
                     convolve(&d, types[t], &bad[i], threads, threads % 2 == 0);
     devices_close(&d);
 }
@@ -181,7 +189,7 @@ CASE(drawn_convolutions)
     if (CHECK(devices_open(&d)))
         for (int i = 0; i < n; i++) {
             const geometry   g = draw();
-            const weir_dtype t = types[(size_t)check_int(0, 3) % (sizeof types / sizeof *types)];
+            const weir_dtype t = draw_type();
             convolve(&d, t, &g, (int)ONE_OF(1, 2, 2, 3, 4), check_int(0, 1) != 0);
         }
     devices_close(&d);
@@ -263,8 +271,7 @@ static int64_t size(void)
 
 static product draw_product(void)
 {
-    const size_t  type = (size_t)check_int(0, 3) % (sizeof types / sizeof *types);
-    product       p = {.type = types[type], .m = size(), .n = size(), .k = size()};
+    product       p = {.type = draw_type(), .m = size(), .n = size(), .k = size()};
     const int64_t kind = check_int(0, 3);
     p.linear = kind == 0;
     p.batch = kind == 1 ? ONE_OF(1, 3, 7, 9) : 0;
