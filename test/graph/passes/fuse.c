@@ -395,8 +395,8 @@ CASE(casts_stay_apart_where_a_group_would_hold_more)
 
 /* ---- other operations that read halves ---- */
 
-/* Batch norm of a half in mixed precision, trained by SGD. Writes y's sum and the scale; returns
- * the casts in the plan. */
+/* A product and batch norm in mixed precision, stepped once by SGD. Writes the loss and a weight;
+ * returns the casts in the plan. */
 static uint32_t casts_of_batch_norm(const weir_plan_options *o, float result[2])
 {
     enum { ROWS = 64, CHANNELS = 8 };
@@ -452,11 +452,11 @@ CASE(batch_norm_and_updates_read_halves)
     CHECK(after + 3 <= before);
 }
 
-/* Steps p by a gradient that is the cast of a turned half; returns p[1]. */
-static float step_by_a_turned_half(const weir_plan_options *o)
+/* Steps w by a gradient that is the cast of a transposed half; returns its second element. */
+static float step_by_a_transposed_half(const weir_plan_options *o)
 {
     enum { SIDE = 6 };
-    float        v[SIDE * SIDE], p[SIDE * SIDE];
+    float        v[SIDE * SIDE], stepped[SIDE * SIDE];
     weir_device *d = fixture_open();
     check_random = 6;
     check_floats(v, SIDE * SIDE, -1, 1);
@@ -470,17 +470,17 @@ static float step_by_a_turned_half(const weir_plan_options *o)
     weir_tensor *half = weir_transpose(weir_cast(x, WEIR_BF16), (const int[]){1, 0});
     CHECK_OK(weir_sgd_update(w, weir_cast(half, WEIR_F32), NULL, lr, NULL));
     fixture_finish(g, o);
-    CHECK_OK(weir_read(w, p, sizeof p));
+    CHECK_OK(weir_read(w, stepped, sizeof stepped));
     weir_graph_free(g);
     weir_release(x);
     weir_release(w);
     weir_release(lr);
     weir_device_close(d);
-    return p[1];
+    return stepped[1];
 }
 
-/* An update expects a dense gradient: a half that lies otherwise is widened before. */
-CASE(updates_read_halves_that_lie_alike)
+/* An update's kernel expects a dense gradient, so other halves are widened before it. */
+CASE(updates_read_dense_halves_only)
 {
-    CHECK(step_by_a_turned_half(NULL) == step_by_a_turned_half(&apart));
+    CHECK(step_by_a_transposed_half(NULL) == step_by_a_transposed_half(&apart));
 }
