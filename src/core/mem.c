@@ -222,6 +222,31 @@ bool weir_mem_can_map(size_t bytes)
     return true;
 }
 
+/* Takes chunks, since glibc maps large requests, and would raise the size from which it does when
+ * they are freed. */
+bool weir_mem_can_alloc(size_t bytes)
+{
+    enum { CHUNK = 64 << 10 };
+    const weir_env *const e = weir_env_get();
+    void                 *first = NULL;
+    size_t                got = 0;
+
+    while (got < bytes) {
+        void **const chunk = e->malloc(CHUNK);
+        if (!chunk)
+            break;
+        *chunk = first;
+        first = chunk;
+        got += CHUNK;
+    }
+    while (first) {
+        void *const next = *(void **)first;
+        e->free(first);
+        first = next;
+    }
+    return got >= bytes;
+}
+
 void weir_mem_trim(void)
 {
     if (!hook.alloc)

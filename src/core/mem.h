@@ -24,6 +24,10 @@ void  weir_mem_pages_free(void *p, size_t bytes);
  * if their own mappings fail. */
 bool weir_mem_can_map(size_t bytes);
 
+/* True if malloc has `bytes` more. To be asked before calls of libraries that end the process if
+ * malloc fails. What the program's own allocator has does not count: libraries do not use it. */
+bool weir_mem_can_alloc(size_t bytes);
+
 /* Returns unused pages of the heap to the system, where the C library can. */
 void weir_mem_trim(void);
 

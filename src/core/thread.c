@@ -82,16 +82,101 @@ size_t weir_threads_stacks(int n)
 
 #include <omp.h>
 
-/* libgomp ends the process if it cannot start a thread, so the address space for the stacks is
- * checked first, twice over, because other mappings may come before the first loop. */
+struct weir_threads {
+    int n;
+};
+
+/* OpenMP keeps a team for each thread that begins parallel regions, and makes it again where the
+ * number of threads changes. libgomp ends the process if it cannot start a thread or allocate the
+ * team, so both are tried before.
+ *
+ * size: workers of this thread's team, itself included. lent: libraries run in it, too, and may
+ * leave a team behind that libgomp replaces, which allocates. */
+static _Thread_local struct team {
+    int  size;
+    bool lent;
+} team = {.size = 1};
+
+/* Threads that wait until all of them have started. */
+typedef struct starters {
+    pthread_mutex_t hold;
+    pthread_t       thread[];
+} starters;
+
+static void *starter_main(void *ctx)
+{
+    starters *const t = ctx;
+
+    pthread_mutex_lock(&t->hold);
+    pthread_mutex_unlock(&t->hold);
+    return NULL;
+}
+
+/* How many of n threads the system starts beside this one. They have ended when it returns. */
+static int try_threads(int n)
+{
+    const weir_env *const e = weir_env_get();
+    starters *const       t = e->malloc(sizeof *t + (size_t)n * sizeof *t->thread);
+    int                   started = 0;
+
+    if (!t)
+        return 0;
+    pthread_mutex_init(&t->hold, NULL);
+    pthread_mutex_lock(&t->hold);
+    while (started < n && e->pthread_create(&t->thread[started], NULL, starter_main, t) == 0)
+        started++;
+    pthread_mutex_unlock(&t->hold);
+    for (int i = 0; i < started; i++)
+        e->pthread_join(t->thread[i], NULL);
+    pthread_mutex_destroy(&t->hold);
+    e->free(t);
+    return started;
+}
+
+/* Makes sure that this thread has a team of n. Returns the workers that it can have: n, or fewer if
+ * threads or memory run out. */
+static int gather(int n)
+{
+    enum { TEAM_BYTES = 64 << 10 };     /* more than libgomp allocates for a team of 1,024 */
+
+    if (n == 1 || (team.size == n && !team.lent))
+        return n;
+    if (!weir_mem_can_alloc(TEAM_BYTES))
+        return 1;
+    if (team.size == n)
+        return n;
+    const int workers = 1 + try_threads(n - 1);
+    if (workers < n)
+        return workers;
+    team.size = n;
+#pragma omp parallel num_threads(n)
+    run_share(&(const job){0}, omp_get_thread_num(), omp_get_num_threads());
+    return n;
+}
+
+/* The same for calls of libraries, which start as many workers from then on and share the team. */
+static weir_status take_team(int n)
+{
+    const int workers = gather(n);
+
+    if (workers < n)
+        return weir_fail(WEIR_ERR_NOMEM, "only %d of %d worker threads can start", workers, n);
+    if (omp_get_max_threads() != n)
+        omp_set_num_threads(n);
+    return WEIR_OK;
+}
+
+weir_status weir_threads_lend(const weir_threads *t)
+{
+    team.lent = true;
+    return take_team(t->n);
+}
+
+/* The address space for the stacks, twice over because other mappings may come before them. */
 static bool has_stacks(int n)
 {
     return n < 2 || weir_mem_can_map(2 * weir_threads_stacks(n - 1));
 }
-
-struct weir_threads {
-    int n;
-};
 
 weir_threads *weir_threads_new(int n)
 {
@@ -103,8 +188,10 @@ weir_threads *weir_threads_new(int n)
     if (!t)
         return NULL;
     t->n = n;
-    /* Libraries called from this thread start as many workers, so they share this team. */
-    omp_set_num_threads(n);
+    if (take_team(n) != WEIR_OK) {
+        weir_mem_free(t);
+        return NULL;
+    }
     return t;
 }
 
@@ -116,7 +203,7 @@ void weir_threads_free(weir_threads *t)
 void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx)
 {
     const job j = {fn, ctx, tasks};
-    if (tasks <= 1 || t->n == 1) {
+    if (tasks <= 1 || t->n == 1 || gather(t->n) < t->n) {
         run_share(&j, 0, 1);
         return;
     }
@@ -273,6 +360,12 @@ void weir_parallel(weir_threads *t, int64_t tasks, weir_task_fn fn, void *ctx)
     begin_round(t);
     run_share(&j, 0, t->n);
     await_helpers(t);
+}
+
+weir_status weir_threads_lend(const weir_threads *t)
+{
+    (void)t;
+    return WEIR_OK;
 }
 
 const char *weir_threads_backend(void)

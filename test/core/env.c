@@ -66,13 +66,35 @@ CASE(memory_is_short)
     weir_env_set(NULL);
 }
 
-/* OpenMP starts its own threads, not through the table. */
+/* The chunks that malloc still gives. */
+static int chunks_left;
+
+static void *few_chunks(size_t bytes)
+{
+    return chunks_left-- > 0 ? weir_env_system.malloc(bytes) : NULL;
+}
+
+CASE(malloc_has_so_much)
+{
+    enum { CHUNKS = 16, BYTES = 1 << 20 };
+    weir_env e = weir_env_system;
+
+    e.malloc = few_chunks;
+    weir_env_set(&e);
+    for (int n = 0; n <= CHUNKS; n++) {
+        chunks_left = n;
+        CHECK(weir_mem_can_alloc(BYTES) == (n == CHUNKS));
+    }
+    chunks_left = 0;
+    CHECK(weir_mem_can_alloc(0));
+    weir_env_set(NULL);
+}
+
+/* OpenMP starts its own threads, after as many have started through the table. */
 CASE(a_thread_cannot_start)
 {
     weir_env e = weir_env_system;
 
-    if (strcmp(weir_threads_backend(), "pthread") != 0)
-        return;
     e.pthread_create = few_threads;
     threads_left = 1;
     weir_env_set(&e);

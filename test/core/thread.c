@@ -2,10 +2,14 @@
  * clean. */
 #include "core/thread.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
+#include "core/env.h"
 #include "core/mem.h"
 
 #define TASKS 1000
@@ -74,6 +78,45 @@ CASE(results_are_visible)
     weir_parallel(t, TASKS, write_task, v);
     for (int64_t i = 0; i < TASKS; i++)
         CHECK(v[i] == i * i);
+    weir_threads_free(t);
+}
+
+/* ---- threads that cannot start ---- */
+
+static int no_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+    (void)thread, (void)attr, (void)run, (void)arg;
+    return EAGAIN;
+}
+
+static void *from_another_thread(void *ctx)
+{
+    weir_threads *const t = ctx;
+    weir_env            e = weir_env_system;
+
+    weir_error_clear();
+    e.pthread_create = no_thread;
+    weir_env_set(&e);
+    each_once(t, 100);
+    CHECK(*weir_error() == 0);
+    if (strcmp(weir_threads_backend(), "openmp") == 0) {
+        CHECK(weir_threads_lend(t) == WEIR_ERR_NOMEM);
+        CHECK_TEXT(weir_error(), "only 1 of 3 worker threads can start");
+    }
+    weir_env_set(NULL);
+    each_once(t, 100);
+    CHECK_OK(weir_threads_lend(t));
+    return NULL;
+}
+
+/* With OpenMP each thread that uses the pool has its own team; pools of POSIX threads have one. */
+CASE(a_loop_runs_where_no_thread_can_start)
+{
+    weir_threads *t = weir_threads_new(3);
+    pthread_t     other;
+    CHECK_OR_RETURN(t != NULL);
+    if (CHECK(pthread_create(&other, NULL, from_another_thread, t) == 0))
+        pthread_join(other, NULL);
     weir_threads_free(t);
 }
 
