@@ -14,7 +14,6 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
-#include "device/cpu/team.h"
 
 enum {
     SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed, */
@@ -188,22 +187,30 @@ static void run_empty(const weir_gemm *g, const void *a, const void *b, void *c,
 static void run_blas(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
                      void *work, weir_threads *t)
 {
-    (void)work;
+    (void)work, (void)t;
     const weir_openblas *const   blas = g->with;
     const weir_gemm_shape *const s = &g->shape;
     const int                    ta = s->ta ? WEIR_CBLAS_TRANSPOSED : WEIR_CBLAS_PLAIN;
     const int                    tb = s->tb ? WEIR_CBLAS_TRANSPOSED : WEIR_CBLAS_PLAIN;
     const int                    m = (int)s->m, n = (int)s->n, k = (int)s->k;
     const int                    lda = (int)s->lda, ldb = (int)s->ldb, ldc = (int)s->ldc;
-    weir_cpu_team(t);
-    if (blas->get_threads() != weir_threads_count(t))
-        blas->set_threads(weir_threads_count(t));
     if (s->dtype == WEIR_F32)
         blas->sgemm(WEIR_CBLAS_ROW_MAJOR, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, add ? 1.0f : 0.0f,
                     c, ldc);
     else
         blas->dgemm(WEIR_CBLAS_ROW_MAJOR, ta, tb, m, n, k, 1.0, a, lda, b, ldb, add ? 1.0 : 0.0, c,
                     ldc);
+}
+
+weir_status weir_gemm_ready(const weir_gemm *g, const weir_threads *t)
+{
+    if (g->run != run_blas)
+        return WEIR_OK;
+    const weir_openblas *const blas = g->with;
+    WEIR_TRY(weir_threads_lend(t));
+    if (blas->get_threads() != weir_threads_count(t))
+        blas->set_threads(weir_threads_count(t));
+    return WEIR_OK;
 }
 
 /* ---- bias ---- */

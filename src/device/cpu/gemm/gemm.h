@@ -75,6 +75,10 @@ bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want);
 /* Sets each of the m rows of c to the bias. */
 void weir_gemm_bias(void *c, const void *bias, int64_t m, size_t row_bytes, weir_threads *t);
 
+/* Gives the plan's library the threads; to be called before runs with `t` by one call of a kernel.
+ * Fails with ERR_NOMEM if they cannot start. */
+weir_status weir_gemm_ready(const weir_gemm *g, const weir_threads *t);
+
 /* Runs the plan. work: g->work bytes, 64-byte aligned; may be NULL if that is 0. */
 static inline void weir_gemm_run(const weir_gemm *g, const void *a, const void *b, void *c,
                                  bool add, void *work, weir_threads *t)

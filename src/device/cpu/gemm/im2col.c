@@ -263,6 +263,7 @@ static weir_status run_forward(const weir_kargs *k)
                        k->threads);
     for (int64_t b = 0; b < p->blocks; b++) {
         const weir_gemm *const g = next_block(p, &j, b);
+        WEIR_TRY(weir_gemm_ready(g, k->threads));
         for (j.group = 0; j.group < p->c.groups; j.group++) {
             if (!p->direct)
                 gather(&j, k->threads);
@@ -284,6 +285,7 @@ static weir_status run_grad_x(const weir_kargs *k)
         memset(j.x, 0, (size_t)(p->c.n * p->c.h * p->c.w * p->c.c) * p->size);
     for (int64_t b = 0; b < p->blocks; b++) {
         const weir_gemm *const g = next_block(p, &j, b);
+        WEIR_TRY(weir_gemm_ready(g, k->threads));
         for (j.group = 0; j.group < p->c.groups; j.group++) {
             weir_gemm_run(g, at_pixel(p, k->src[0], j.first, j.group, p->c.o),
                           at_weights(p, k->src[1], j.group),
@@ -303,6 +305,7 @@ static weir_status run_grad_w(const weir_kargs *k)
     void *const       products = (char *)k->work + p->patches;
     for (int64_t b = 0; b < p->blocks; b++) {
         const weir_gemm *const g = next_block(p, &j, b);
+        WEIR_TRY(weir_gemm_ready(g, k->threads));
         for (j.group = 0; j.group < p->c.groups; j.group++) {
             if (!p->direct)
                 gather(&j, k->threads);

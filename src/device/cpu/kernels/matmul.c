@@ -41,6 +41,7 @@ static weir_status run(const weir_kargs *k)
     const weir_gemm_shape *const s = &p->gemm.shape;
     if (p->lib)
         return weir_onednn_run(p->lib, k->src, k->dst, k->work, k->threads);
+    WEIR_TRY(weir_gemm_ready(&p->gemm, k->threads));
     if (p->bias)
         weir_gemm_bias(k->dst[0], k->src[2], s->m, (size_t)s->n * p->gemm.size, k->threads);
     weir_gemm_run(&p->gemm, k->src[0], k->src[1], k->dst[0], p->bias, k->work, k->threads);
@@ -199,6 +200,7 @@ static weir_status run_batches(const weir_kargs *k)
         weir_parallel(k->threads, ceil_div(p->n, p->each), batch_task, &own);
         return WEIR_OK;
     }
+    WEIR_TRY(weir_gemm_ready(&p->one.gemm, k->threads));
     for (int64_t i = 0; i < p->n; i++) {
         void *src[2], *dst;
         operands_of(p, k, i, src, &dst);
