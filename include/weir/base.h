@@ -5,8 +5,8 @@
  * library then keeps, for the calling thread, one sentence (weir_error) that names operation,
  * argument, shapes and numbers. NULL flows through operations: weir_relu(NULL) is NULL and keeps
  * the earlier sentence, so one check at the end of a chain is enough and reports the first mistake.
- * A recorded step is checked by weir_graph_end. Weir's own code never prints, aborts or exits;
- * oneDNN and libgomp may where memory fails (docs/reference/guarantees.md). */
+ * A recorded step is checked by weir_graph_end. Weir's own code never prints, aborts or exits; what
+ * libraries do where memory fails: docs/reference/guarantees.md. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 

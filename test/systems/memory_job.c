@@ -1,8 +1,8 @@
 /* memory_job.c - a program whose memory fails: three training steps, graph on or off.
  *
  * Usage: memory_job graph|eager whole|run. "whole" counts calls from the opening of the device,
- * "run" those of the third step. Prints "M malloc, P mmap, T thread: STATUS SENTENCE". Ends with 0
- * whatever the status. */
+ * "run" those of the third step. Prints "M malloc, P mmap, T thread, B bytes: STATUS SENTENCE".
+ * Ends with 0 whatever the status. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -67,8 +67,8 @@ int main(int argc, char **argv)
     *(void **)&faults_end = dlsym(RTLD_DEFAULT, "memory_faults_end");
     const weir_status s = train(&j, strcmp(argv[1], "graph") == 0, strcmp(argv[2], "run") == 0);
     if (faults_end)
-        printf("%ld malloc, %ld mmap, %ld thread: ", faults_end("malloc"),
-               faults_end("mmap"), faults_end("thread"));
+        printf("%ld malloc, %ld mmap, %ld thread, %ld bytes: ", faults_end("malloc"),
+               faults_end("mmap"), faults_end("thread"), faults_end("bytes"));
     printf("%s %s\n", weir_status_text(s), s == WEIR_OK ? "" : weir_error());
     weir_step_free(j.step);
     weir_release(j.x);
