@@ -68,9 +68,9 @@ weir_sources(ops src/graph/ops activation attention basic callback compare conv 
     elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table pack
     pool2d quantize rearrange recurrent reduce saved_call slice softmax spill update)
 
-weir_sources(model src/model layer layer_tree model normal optim optim_states recurrent scaler
+weir_sources(model src/model layer layer_tree metrics model normal optim optim_states recurrent scaler
     sequential summary summary_text writer)
-weir_sources(model src/model/data ahead csv data file image)
+weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 

@@ -68,12 +68,18 @@ WEIR_API int64_t weir_data_classes(const weir_data *d);
 WEIR_API const void *weir_data_values(const weir_data *d);
 
 /* Random changes of images, of samples (channels, height, width), in this order; {0} changes
- * nothing. What is drawn depends on seed, epoch and the sample's index in the data set alone. */
+ * nothing. What is drawn depends on seed, epoch and the sample's index in the data set alone.
+ *
+ * A crop is a part of height x width from anywhere. With scale it is one of random area and shape,
+ * resized to height x width (bilinear, without antialiasing), as torchvision's RandomResizedCrop
+ * takes it; scale {1, 1} with both ratios width / height of the images resizes them whole. */
 typedef struct weir_augment {
     int64_t      padding;       /* rows and columns of zeros added on each side before the crop */
-    int64_t      height, width; /* of a crop from anywhere; both 0: no crop, and then no padding */
+    int64_t      height, width; /* of a crop; both 0: no crop, and then no padding and no scale */
     double       flip;          /* probability that left and right are exchanged, from 0 to 1 */
     const float *mean, *std;    /* of each channel: (x - mean) / std; both NULL: as it is */
+    double       scale[2];      /* smallest and largest share of the area, to 1; {0}: none */
+    double       ratio[2];      /* smallest and largest width / height; {0}: 3/4 and 4/3 */
 } weir_augment;
 
 /* In which order samples come, and what is changed; {0}: the file's order, nothing. */
@@ -105,7 +111,7 @@ typedef struct weir_batch {
 /* Reads d in batches of `size` samples, 1 or more; the last batch of an epoch has the rest, if any,
  * unless drop_last leaves it out (then size is at most the number of samples). d must outlive the
  * reader. options NULL: the file's order. A reader owns 8 bytes for each sample if it shuffles, and
- * 8 for each channel if it normalises; with workers also x and 8 bytes for each sample of the
+ * 8 for each channel if it changes images; with workers also x and 8 bytes for each sample of the
  * batches ahead, which no device's budget counts. Batches do not depend on the number of workers.
  * NULL with ERR_SHAPE for augment of samples that are no images, or a crop larger than the padded
  * image; with ERR_NOMEM if the system refuses a worker. next writes one batch, of
@@ -131,6 +137,13 @@ WEIR_API weir_status weir_batches_set_state(weir_batches *b, const weir_batches_
 /* Batches in one pass over the data, and the pass that the reader is in. */
 WEIR_API int64_t weir_batches_per_epoch(const weir_batches *b);
 WEIR_API int64_t weir_batches_epoch(const weir_batches *b);     /* of the next batch, from 0 */
+
+/* Writes the share of n samples, from 0 to 1, whose label is among the k highest of its scores; k =
+ * 1 is the accuracy. scores: (n, classes), row by row; labels: (n), class numbers. Of equal scores
+ * the lower class comes first; a label whose score is NaN is never among them. ERR_INVALID unless
+ * n >= 1 and 1 <= k <= classes, ERR_INDEX for a label that is no class. */
+WEIR_API weir_status weir_topk_accuracy(const float *scores, const int32_t *labels, int64_t n,
+                                        int64_t classes, int64_t k, double *share);
 
 #ifdef __cplusplus
 }

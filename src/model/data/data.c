@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/data/ahead.h"
+#include "model/data/augment.h"
 
 weir_data *weir_data_new(weir_desc sample, int64_t n, bool values)
 {
@@ -125,9 +126,8 @@ struct weir_batches {
     int64_t          size;
     place            next; /* of the program's next batch */
     uint64_t         seed;
-    bool             drop_last, augmented;
-    weir_augment     augment; /* height, width: always those of x; mean, std: NULL, see norm */
-    float           *norm;    /* owned: means, then deviations; NULL: as it is */
+    bool             drop_last;
+    weir_change     *change;  /* owned; NULL: samples as they are */
     int64_t         *order;   /* owned; of the epoch of `dealt`; NULL: the file's order */
     place            dealt;   /* up to where batches were dealt to workers; else the same as next */
     weir_ahead      *ahead;   /* owned; NULL: no workers */
@@ -155,62 +155,6 @@ static void shuffle(weir_batches *b)
     }
 }
 
-static weir_status augment_check(const weir_data *d, const weir_augment *a)
-{
-    const int64_t *dim = d->sample.dim;
-
-    if (d->sample.ndim != 3)
-        return weir_fail(WEIR_ERR_SHAPE, "batches_new: augment is for images of 3 axes, the "
-                                         "samples have %d",
-                         d->sample.ndim);
-    if (a->padding < 0 || a->height < 0 || a->width < 0 || (a->height == 0) != (a->width == 0) ||
-        (a->padding > 0 && a->height == 0) || a->padding > INT16_MAX)
-        return weir_fail(WEIR_ERR_INVALID, "batches_new: padding is %lld, the crop %lld x %lld, "
-                                           "but padding must be 0 to 32767 and needs a crop, "
-                                           "and both sides of a crop must be 1 or more",
-                         (long long)a->padding, (long long)a->height, (long long)a->width);
-    if (a->height > dim[1] + 2 * a->padding || a->width > dim[2] + 2 * a->padding)
-        return weir_fail(WEIR_ERR_SHAPE, "batches_new: the crop %lld x %lld exceeds the padded "
-                                         "image %lld x %lld",
-                         (long long)a->height, (long long)a->width,
-                         (long long)(dim[1] + 2 * a->padding),
-                         (long long)(dim[2] + 2 * a->padding));
-    if (!(a->flip >= 0 && a->flip <= 1))
-        return weir_fail(WEIR_ERR_INVALID, "batches_new: flip is %g but must be from 0 to 1",
-                         a->flip);
-    if (!a->mean != !a->std)
-        return weir_fail(WEIR_ERR_INVALID, "batches_new: %s is NULL, but mean and std come "
-                                           "together",
-                         a->mean ? "std" : "mean");
-    for (int64_t c = 0; a->std && c < dim[0]; c++)
-        if (!(a->std[c] > 0))
-            return weir_fail(WEIR_ERR_INVALID, "batches_new: std %lld is %g but must be above 0",
-                             (long long)c, (double)a->std[c]);
-    return WEIR_OK;
-}
-
-static weir_status augment_keep(weir_batches *b, const weir_augment *a)
-{
-    const int64_t *dim = b->data->sample.dim;
-
-    WEIR_TRY(augment_check(b->data, a));
-    b->augmented = true;
-    b->augment = *a;
-    b->augment.mean = b->augment.std = NULL;
-    if (a->height == 0) {
-        b->augment.height = dim[1];
-        b->augment.width = dim[2];
-    }
-    if (!a->mean)
-        return WEIR_OK;
-    const size_t n = (size_t)dim[0];
-    if (!(b->norm = weir_host_alloc(2 * n * sizeof *b->norm)))
-        return weir_error_status();
-    memcpy(b->norm, a->mean, n * sizeof *b->norm);
-    memcpy(b->norm + n, a->std, n * sizeof *b->norm);
-    return WEIR_OK;
-}
-
 static weir_status order_make(weir_batches *b)
 {
     size_t bytes = 0;
@@ -230,7 +174,7 @@ void weir_batches_free(weir_batches *b)
     if (b) {
         weir_ahead_free(b->ahead);
         weir_host_free(b->order);
-        weir_host_free(b->norm);
+        weir_change_free(b->change);
     }
     weir_host_free(b);
 }
@@ -259,10 +203,8 @@ weir_desc weir_batches_sample(const weir_batches *b)
         return (weir_desc){0};
     weir_desc sample = b->data->sample;
     sample.dtype = WEIR_F32;
-    if (b->augmented) {
-        sample.dim[1] = b->augment.height;
-        sample.dim[2] = b->augment.width;
-    }
+    if (b->change)
+        weir_change_sides(b->change, &sample.dim[1], &sample.dim[2]);
     return sample;
 }
 
@@ -284,7 +226,7 @@ static weir_status batch_check(const weir_batches *b, const weir_batch *to)
 {
     const weir_data *d = b->data;
 
-    if (to->x_whole && b->augmented)
+    if (to->x_whole && b->change)
         return weir_fail(WEIR_ERR_STATE, "batches_next: x_whole has bytes as they are, but the "
                                          "reader changes images; ask for x");
     if (to->x_whole && d->sample.dtype != WEIR_U8)
@@ -297,6 +239,17 @@ static weir_status batch_check(const weir_batches *b, const weir_batch *to)
         return weir_fail(WEIR_ERR_DTYPE, "batches_next: y is asked for, but the labels are not "
                                          "class numbers");
     return WEIR_OK;
+}
+
+/* Elements of a sample as x has it. */
+static int64_t sample_elements(const weir_batches *b)
+{
+    const weir_desc d = weir_batches_sample(b);
+    int64_t         n = 1;
+
+    for (int i = 0; i < d.ndim; i++)
+        n *= d.dim[i];
+    return n;
 }
 
 /* Sample `from` of d as the at-th of a batch. */
@@ -328,38 +281,6 @@ static void copy_labels(const weir_data *d, int64_t from, const weir_batch *to, 
     }
 }
 
-/* Image `from` as the at-th of a batch. Each image has a stream of its own, a chain of mixes of
- * seed, epoch and index; both places of the crop are drawn first, then the flip. */
-static void copy_changed(const weir_batches *b, int64_t epoch, int64_t from, float *x, int64_t at)
-{
-    const weir_data    *d = b->data;
-    const weir_augment *a = &b->augment;
-    const int64_t       channels = d->sample.dim[0], H = d->sample.dim[1], W = d->sample.dim[2];
-    uint64_t            state = epoch_stream(b, epoch);
-
-    state = weir_splitmix64(&state) + (uint64_t)from;
-    const uint64_t places_y = (uint64_t)(H + 2 * a->padding - a->height + 1);
-    const uint64_t places_x = (uint64_t)(W + 2 * a->padding - a->width + 1);
-    const int64_t  top = (int64_t)(weir_splitmix64(&state) % places_y) - a->padding;
-    const int64_t  left = (int64_t)(weir_splitmix64(&state) % places_x) - a->padding;
-    const bool     flip = (double)(weir_splitmix64(&state) >> 11) * 0x1p-53 < a->flip;
-
-    x += at * channels * a->height * a->width;
-    for (int64_t c = 0; c < channels; c++) {
-        const float mean = b->norm ? b->norm[c] : 0, std = b->norm ? b->norm[channels + c] : 1;
-        for (int64_t i = 0; i < a->height * a->width; i++) {
-            const int64_t j = i % a->width;
-            const int64_t row = top + i / a->width, column = left + (flip ? a->width - 1 - j : j);
-            float         v = 0;
-            if (row >= 0 && row < H && column >= 0 && column < W) {
-                const int64_t pixel = from * d->elements + (c * H + row) * W + column;
-                v = (float)((const uint8_t *)d->value)[pixel] / 255.0f;
-            }
-            *x++ = (v - mean) / std;
-        }
-    }
-}
-
 /* ---- dealing ---- */
 
 /* Fails if the reader has workers and this is a forked child, where threads do not live on. */
@@ -369,17 +290,6 @@ static weir_status check_workers(const weir_batches *b, const char *who)
         return WEIR_OK;
     return weir_fail(WEIR_ERR_STATE, "%s: this process was forked after the reader had made its "
                                      "workers; make the reader in the child", who);
-}
-
-/* Elements of a sample as x has it. */
-static int64_t sample_elements(const weir_batches *b)
-{
-    const weir_desc d = weir_batches_sample(b);
-    int64_t         n = 1;
-
-    for (int i = 0; i < d.ndim; i++)
-        n *= d.dim[i];
-    return n;
 }
 
 /* The place after the batch at p. */
@@ -421,14 +331,19 @@ static void deal_ahead(weir_batches *b)
     }
 }
 
-/* Values of sample `from` as the at-th of a batch, changed if the reader changes images. */
+/* Values of sample `from` as the at-th of a batch, changed if the reader changes images. Each image
+ * has a stream of its own, a chain of mixes of seed, epoch and index. */
 static void copy_sample(const weir_batches *b, int64_t epoch, int64_t from, const weir_batch *to,
                         int64_t at)
 {
-    if (!b->augmented)
+    uint64_t state = epoch_stream(b, epoch);
+
+    state = weir_splitmix64(&state) + (uint64_t)from;
+    if (!b->change)
         copy_values(b->data, from, to, at);
     else if (to->x)
-        copy_changed(b, epoch, from, to->x, at);
+        weir_change_image(b->change, (const uint8_t *)b->data->value + from * b->data->elements,
+                          state, to->x + at * sample_elements(b));
 }
 
 /* What workers do: x of a batch. */
@@ -557,7 +472,7 @@ weir_batches *weir_batches_new(const weir_data *d, int64_t size,
     if (!b)
         return NULL;
     *b = (weir_batches){.data = d, .size = size, .seed = o.seed, .drop_last = o.drop_last};
-    if ((!o.augment || augment_keep(b, o.augment) == WEIR_OK) &&
+    if ((!o.augment || (b->change = weir_change_new(&d->sample, o.augment))) &&
         (!o.shuffle || order_make(b) == WEIR_OK) && workers_make(b, &o) == WEIR_OK)
         return b;
     weir_batches_free(b);

@@ -1,4 +1,5 @@
 /* data.c - data sets from files: what is read, what is refused with which message, batches. */
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -391,7 +392,8 @@ CASE(batches_change_images_by_seed_epoch_and_index)
 {
     enum { EPOCHS = 8 };
     const float        mean = 0.5f, std = 0.25f;
-    const weir_augment a = {1, 2, 3, 0.5, &mean, &std};
+    const weir_augment a = {.padding = 1, .height = 2, .width = 3, .flip = 0.5, .mean = &mean,
+                            .std = &std};
     folder             f;
     float              x[EPOCHS][5][6], one[5][6], whole[12];
     int                flips = 0;
@@ -501,6 +503,46 @@ CASE(workers_stop_resume_and_refuse)
     o.ahead = 1;
     CHECK(!weir_batches_new(d, 2, &o) && weir_error_status() == WEIR_ERR_INVALID);
     CHECK_TEXT(weir_error(), "workers is 0 and ahead 1, but workers must be");
+    weir_data_free(d);
+    folder_remove(&f);
+}
+
+/* In a child with no address space for 256 stacks: one sentence, and the reader works without
+ * workers. */
+static int without_stacks(const weir_data *d)
+{
+    struct rlimit limit = {0};
+    long          pages = 0;
+    float         x[24];
+    FILE *const   f = fopen("/proc/self/statm", "r");
+
+    if (!f || fscanf(f, "%ld", &pages) != 1)
+        return 0;
+    fclose(f);
+    limit.rlim_cur = limit.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (64 << 20);
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        return 0;
+    if (weir_batches_new(d, 2, &(weir_batches_options){.workers = 256}) ||
+        weir_error_status() != WEIR_ERR_NOMEM || !strstr(weir_error(), "thread"))
+        return 1;
+    weir_batches *const b = weir_batches_new(d, 2, NULL);
+    return !b || weir_batches_next(b, &(weir_batch){.x = x}) != WEIR_OK;
+}
+
+CASE(workers_that_cannot_start)
+{
+    folder f;
+#ifdef WEIR_SANITIZED
+    return;                     /* sanitizers need terabytes of address space */
+#endif
+    CHECK_OR_RETURN(folder_make(&f));
+    weir_data *d = five_images(&f);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(without_stacks(d));
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
     weir_data_free(d);
     folder_remove(&f);
 }
