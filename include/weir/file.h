@@ -24,6 +24,7 @@
 #define WEIR_FILE_PUBLIC_H
 
 #include "weir/base.h"
+#include "weir/data.h"
 #include "weir/model.h"
 #include "weir/tensor.h"
 
@@ -67,12 +68,13 @@ typedef struct weir_run {
     weir_tensor *const *tensors;    /* more tensors with names: a schedule's step counter, ...; */
     size_t       tensor_count;      /* number of tensors; 0: none */
     int64_t      step;          /* number of the step, 0 or more: written and read */
+    weir_batches *batches;      /* where the reader is, all but its changes; NULL: none */
 } weir_run;
 
 /* Writes the run to the file `path`: the model's tensors by their names, "optim.fc1.weight.m" and
  * its like, "scaler.scale", "program.NAME" for tensors; seed and position of the random stream,
- * learning rate and step as text in __metadata__. Call it between two steps. options NULL: all
- * defaults. */
+ * step and the reader's weir_batches_state as text in __metadata__. Call it between two steps.
+ * options NULL: all defaults. */
 WEIR_API weir_status weir_run_save(const weir_run *run, const char *path,
                                    const weir_save_options *options);
 

@@ -154,3 +154,25 @@ void weir_items_free(weir_file_items *l)
         weir_host_free(l->list.at[i]);
     weir_list_free(&l->list);
 }
+
+/* ---- a reader of batches ---- */
+
+const char *const weir_reader_key[WEIR_READER_NUMBERS] = {
+    "weir_batches_epoch", "weir_batches_batch",   "weir_batches_seed",     "weir_batches_samples",
+    "weir_batches_size",  "weir_batches_shuffle", "weir_batches_drop_last"};
+
+void weir_reader_numbers(const weir_batches_state *at, uint64_t number[WEIR_READER_NUMBERS])
+{
+    const uint64_t all[WEIR_READER_NUMBERS] = {
+        (uint64_t)at->epoch, (uint64_t)at->batch, at->seed,     (uint64_t)at->samples,
+        (uint64_t)at->size,  at->shuffle,         at->drop_last};
+
+    memcpy(number, all, sizeof all);
+}
+
+void weir_reader_place(const uint64_t number[WEIR_READER_NUMBERS], weir_batches_state *at)
+{
+    *at = (weir_batches_state){(int64_t)number[0], (int64_t)number[1], number[2],
+                               (int64_t)number[3], (int64_t)number[4], number[5] != 0,
+                               number[6] != 0};
+}

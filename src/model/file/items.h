@@ -38,6 +38,12 @@ weir_status weir_items_of_model(weir_file_items *l, const char *what, const weir
 weir_status weir_items_of_run(weir_file_items *l, const char *what, const weir_run *run);
 void        weir_items_free(weir_file_items *l);
 
+/* The numbers of a reader's place, and their keys in __metadata__, in one order. */
+enum { WEIR_READER_NUMBERS = 7 };
+extern const char *const weir_reader_key[WEIR_READER_NUMBERS];
+void weir_reader_numbers(const weir_batches_state *at, uint64_t number[WEIR_READER_NUMBERS]);
+void weir_reader_place(const uint64_t number[WEIR_READER_NUMBERS], weir_batches_state *at);
+
 static inline weir_file_item *weir_items_at(const weir_file_items *l, size_t i)
 {
     return l->list.at[i];

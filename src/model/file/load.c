@@ -290,11 +290,49 @@ static weir_status check_method(const loading *l)
                           there ? there : "", here);
 }
 
+/* The reader's place in the file. Numbers above 2^63 - 1 are negative in it, which no reader takes.
+ */
+static weir_status reader_place(const loading *l, const weir_run *run, weir_batches_state *at)
+{
+    uint64_t   n[WEIR_READER_NUMBERS] = {0};
+    const bool there = weir_header_note(&l->header, weir_reader_key[0]);
+
+    if (there != (run->batches != NULL))
+        return weir_file_fail(&l->file, "%s", there ? "has the place of a reader of batches, but "
+                                                      "the run has no reader"
+                                                    : "has no place of a reader of batches, but "
+                                                      "the run has a reader");
+    for (int i = 0; there && i < WEIR_READER_NUMBERS; i++)
+        WEIR_TRY(number(l, weir_reader_key[i], &n[i]));
+    for (int i = WEIR_READER_NUMBERS - 2; i < WEIR_READER_NUMBERS; i++)
+        if (n[i] > 1)
+            return weir_file_fail(&l->file, "%s is %" PRIu64 ", not 0 or 1", weir_reader_key[i],
+                                  n[i]);
+    weir_reader_place(n, at);
+    return WEIR_OK;
+}
+
+/* Moves the run's reader; *before is where it was. */
+static weir_status move_reader(const loading *l, const weir_run *run, weir_batches_state *before)
+{
+    weir_batches_state at = {0};
+
+    WEIR_TRY(reader_place(l, run, &at));
+    if (!run->batches)
+        return WEIR_OK;
+    WEIR_TRY(weir_batches_get_state(run->batches, before));
+    if (weir_batches_set_state(run->batches, &at) == WEIR_OK)
+        return WEIR_OK;
+    return weir_file_fail(&l->file, "the place of the reader of batches does not fit: %s",
+                          weir_error());
+}
+
 weir_status weir_run_load(weir_run *run, const char *path)
 {
     loading     l = {.file.fd = -1};
     uint64_t    step = 0;
     weir_random random = {0};
+    weir_batches_state before = {0};
     weir_status s = weir_items_of_run(&l.items, "run_load", run);
 
     s = s == WEIR_OK ? begin(&l, path) : s;
@@ -305,9 +343,12 @@ weir_status weir_run_load(weir_run *run, const char *path)
         s = weir_file_fail(&l.file, "the step %" PRIu64 " is above 2^63 - 1", step);
     s = s == WEIR_OK ? check_method(&l) : s;
     s = s == WEIR_OK ? match(&l) : s;
+    const bool moved = s == WEIR_OK && (s = move_reader(&l, run, &before)) == WEIR_OK;
     s = s == WEIR_OK ? take_all(&l) : s;
     s = s == WEIR_OK ? weir_device_set_random(run->model->dev, random) : s;
     if (s == WEIR_OK)
         run->step = (int64_t)step;
+    else if (moved && run->batches)
+        (void)weir_batches_set_state(run->batches, &before);
     return finish(&l, s);
 }

@@ -131,9 +131,28 @@ weir_status weir_model_save(const weir_model *m, const char *path,
     return s;
 }
 
+/* Adds the reader's place to the notes; text: where its numbers are written. */
+static weir_status note_reader(const weir_batches *b, weir_note *note, size_t *n,
+                               char text[WEIR_READER_NUMBERS][24])
+{
+    weir_batches_state at = {0};
+    uint64_t           number[WEIR_READER_NUMBERS];
+
+    if (!b)
+        return WEIR_OK;
+    WEIR_TRY(weir_batches_get_state(b, &at));
+    weir_reader_numbers(&at, number);
+    for (int i = 0; i < WEIR_READER_NUMBERS; i++) {
+        snprintf(text[i], sizeof text[i], "%" PRIu64, number[i]);
+        note[(*n)++] = (weir_note){weir_reader_key[i], text[i]};
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_run_save(const weir_run *run, const char *path, const weir_save_options *options)
 {
     char            step[24], seed[24], position[24], method[WEIR_METHOD_TEXT] = "";
+    char            place[WEIR_READER_NUMBERS][24];
     weir_file_items l;
     weir_status     s = weir_items_of_run(&l, "run_save", run);
 
@@ -147,10 +166,14 @@ weir_status weir_run_save(const weir_run *run, const char *path, const weir_save
         snprintf(position, sizeof position, "%" PRIu64, random.position);
         if (run->optim)
             weir_optim_method(run->optim, method);
-        const weir_note note[] = {{"weir_format", "1"},    {"weir_optim", method},
-                                  {"weir_position", position}, {"weir_seed", seed},
-                                  {"weir_step", step}};
-        s = save(&l, path, note, sizeof note / sizeof *note, options);
+        weir_note note[5 + WEIR_READER_NUMBERS] = {{"weir_format", "1"},
+                                                   {"weir_optim", method},
+                                                   {"weir_position", position},
+                                                   {"weir_seed", seed},
+                                                   {"weir_step", step}};
+        size_t    notes = 5;
+        s = note_reader(run->batches, note, &notes, place);
+        s = s == WEIR_OK ? save(&l, path, note, notes, options) : s;
     }
     weir_items_free(&l);
     return s;

@@ -207,6 +207,104 @@ CASE(other_runs_are_refused)
     folder_remove(&f);
 }
 
+/* ---- a reader of batches ---- */
+
+/* Nine samples of a CSV file, three to a batch. */
+static weir_batches *nine(weir_data *d, uint64_t seed)
+{
+    return weir_batches_new(d, 3, &(weir_batches_options){.shuffle = true, .seed = seed});
+}
+
+static void take(weir_batches *b, float x[6])
+{
+    CHECK_OK(weir_batches_next(b, &(weir_batch){.x = x}));
+}
+
+/* The file with the first `from` of its head turned into `to`, of the same length. */
+static void patch(const char *path, const char *from, const char *to)
+{
+    static char  all[1 << 16];
+    FILE *const  f = fopen(path, "r+b");
+    const size_t n = f ? fread(all, 1, sizeof all, f) : 0;
+    char *const  at = n ? memmem(all, n, from, strlen(from)) : NULL;
+
+    if (CHECK(at != NULL)) {
+        memcpy(at, to, strlen(to));
+        CHECK(fseek(f, 0, SEEK_SET) == 0 && fwrite(all, 1, n, f) == n);
+    }
+    if (f)
+        fclose(f);
+}
+
+/* Loading that fails late leaves the reader where it was, batch 2 of epoch 1; then it succeeds. */
+static void readers_place_that_stays(weir_run *run, const char *path)
+{
+    weir_batches_state at;
+
+    for (int64_t n = 0; n < 1000; n++) {
+        weir_mem_fail_nth(n, true);
+        const weir_status s = weir_run_load(run, path);
+        weir_mem_fail_nth(-1, false);
+        if (s == WEIR_OK)
+            break;
+        CHECK_OK(weir_batches_get_state(run->batches, &at));
+        CHECK(at.epoch == 1 && at.batch == 2);
+    }
+    CHECK_OK(weir_batches_get_state(run->batches, &at));
+    CHECK(at.epoch == 1 && at.batch == 1);
+}
+
+CASE(a_run_keeps_its_readers_place)
+{
+    training a;
+    folder   f;
+    float    want[6], got[6];
+    CHECK_OR_RETURN(folder_make(&f));
+    CHECK_OR_RETURN(begin(&a, SGD, false, 3));
+    weir_data *const d = weir_data_csv(
+        file_text(&f, 2, "1,2,0\n3,4,0\n5,6,0\n7,8,0\n9,8,0\n7,6,0\n5,4,0\n3,2,0\n1,0,0\n"), NULL);
+    weir_batches *const b = nine(d, 5), *const other = nine(d, 5), *const wrong = nine(d, 6);
+    weir_run            run = run_of(&a, 2);
+
+    CHECK_OK(weir_run_save(&run, f.file[1], NULL));
+    run.batches = b;
+    for (int i = 0; i < 4; i++)
+        take(b, want);
+    CHECK_OK(weir_run_save(&run, f.file[0], NULL));
+    take(b, want);
+    run.batches = other;
+    CHECK_OK(weir_run_load(&run, f.file[0]));
+    take(other, got);
+    CHECK_BITS(want, got, sizeof got);
+
+    run.step = 7;
+    run.batches = wrong;
+    CHECK_STATUS(weir_run_load(&run, f.file[0]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "does not fit: batches_set_state: the state has seed 5");
+    run.batches = NULL;
+    CHECK_STATUS(weir_run_load(&run, f.file[0]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "has the place of a reader of batches, but the run has no reader");
+    run.batches = other;
+    CHECK_STATUS(weir_run_load(&run, f.file[1]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "has no place of a reader of batches");
+    CHECK(run.step == 7);
+
+    readers_place_that_stays(&run, f.file[0]);
+
+    patch(f.file[0], "weir_batches_shuffle\":\"1", "weir_batches_shuffle\":\"2");
+    CHECK_STATUS(weir_run_load(&run, f.file[0]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "weir_batches_shuffle is 2, not 0 or 1");
+    patch(f.file[0], "weir_batches_epoch\":\"1", "weir_batches_epoch\":\"x");
+    CHECK_STATUS(weir_run_load(&run, f.file[0]), WEIR_ERR_IO);
+    CHECK_TEXT(weir_error(), "weir_batches_epoch is 'x', no whole number of 64 bits");
+    weir_batches_free(wrong);
+    weir_batches_free(other);
+    weir_batches_free(b);
+    weir_data_free(d);
+    end(&a);
+    folder_remove(&f);
+}
+
 /* Every allocation of loading a run fails in turn, while the optimiser has no states yet. */
 CASE(failing_memory_resumes_nothing)
 {
