@@ -188,13 +188,16 @@ class DataLoader:
         return {"seed": self.seed, "shuffle": int(self.shuffle), "samples": self.samples,
                 "batch_size": self.batch_size, "drop_last": int(self.drop_last)}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Goes on where state_dict was taken: the next iteration yields the rest of that epoch."""
         for name, value in self._identity().items():
             if state.get(name) != value:
                 raise errors.InvalidError(f"DataLoader: the state has {name} {state.get(name)}, "
                                           f"this loader {value}")
-        epoch, at = (operator.index(state.get(name, -1)) for name in ("epoch", "batch"))
+        epoch, at = state.get("epoch"), state.get("batch")
+        if not isinstance(epoch, int) or not isinstance(at, int):
+            raise errors.InvalidError(f"DataLoader: the state has epoch {epoch}, batch {at}, which "
+                                      "must be whole numbers")
         if epoch < 0 or not 0 <= at < len(self):
             raise errors.InvalidError(f"DataLoader: the state has epoch {epoch}, batch {at}, but "
                                       f"an epoch has {len(self)} batches")

@@ -6,6 +6,7 @@ labels (samples) as class numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TypeAlias, Union
 
 import numpy as np
@@ -134,6 +135,10 @@ class EarlyStop:
         """What load_state_dict takes when a training is resumed."""
         return {"best": self.best, "bad": self.bad}
 
-    def load_state_dict(self, state: dict[str, float]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Goes on where state_dict was taken."""
-        self.best, self.bad = float(state["best"]), int(state["bad"])
+        best, bad = state.get("best"), state.get("bad")
+        if not isinstance(best, (int, float)) or not isinstance(bad, int) or bad < 0:
+            raise errors.InvalidError(f"EarlyStop: the state has best {best!r} and bad {bad!r}, "
+                                      "must be a number and a whole one, 0 or more")
+        self.best, self.bad = float(best), bad

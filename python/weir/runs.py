@@ -5,9 +5,10 @@ other's files. A tensor that C and PyTorch have in another layout is turned on i
 """
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from .files import Archive, Entry, dtype_of_kind, kind_of, opened, tensor_bytes,
 from .layers.base import Layer, copy_into
 from .tensor import Tensor
 from .torch_names import Part, torch_parts
-from .typing import Array, Path, Shape
+from .typing import Array, Path, Shape, Stateful
 
 FORMAT = "1"
 SHOWN = 3                       # names that a sentence lists
@@ -300,16 +301,62 @@ def _optimiser_file(optimiser: object, parts: list[Part], what: str) -> _Optimis
     return _OptimiserFile(optimiser, parts)
 
 
+# ---- objects of the program ----
+
+STATE = "weir_state."           # before the name of an object, in __metadata__
+
+
+def _state_texts(stateful: Mapping[str, Stateful] | None) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, part in (stateful or {}).items():
+        try:
+            texts[STATE + name] = json.dumps(dict(part.state_dict()))
+        except (TypeError, ValueError) as e:
+            raise InvalidError(f"save_run: the state of {name!r} must be a dictionary of texts and "
+                               f"numbers: {e}") from e
+    return texts
+
+
+def _take_states(archive: Archive, stateful: Mapping[str, Stateful] | None) -> None:
+    """Restores all objects, or none."""
+    mine = stateful or {}
+    there = {key[len(STATE):] for key in archive.metadata if key.startswith(STATE)}
+    if there != set(mine):
+        raise FileError(f"load_run: {archive.path}: has states of {sorted(there)}, the run has "
+                        f"{sorted(mine)}")
+    states: dict[str, Mapping[str, object]] = {}
+    for name in mine:
+        try:
+            state: object = json.loads(archive.metadata[STATE + name])
+        except (ValueError, RecursionError) as e:
+            raise FileError(f"load_run: {archive.path}: the state of {name!r} is no JSON: "
+                            f"{e}") from e
+        if not isinstance(state, dict):
+            raise FileError(f"load_run: {archive.path}: the state of {name!r} is no dictionary")
+        states[name] = cast("dict[str, object]", state)
+    before = {name: part.state_dict() for name, part in mine.items()}
+    done: list[str] = []
+    try:
+        for name, part in mine.items():
+            done.append(name)
+            part.load_state_dict(states[name])
+    except BaseException:
+        for name in done:
+            mine[name].load_state_dict(before[name])
+        raise
+
+
 # ---- runs ----
 
 def save_run(model: Layer, path: Path, optimiser: object = None, step: int | None = None,
              tensors: Mapping[str, Tensor] | None = None, keep_previous: bool = False,
-             names: Mapping[str, str] | None = None) -> None:
+             names: Mapping[str, str] | None = None,
+             stateful: Mapping[str, Stateful] | None = None) -> None:
     """Writes all that a training needs to go on with equal bits: see Model.save_run."""
     parts = _ready_parts(model, "save_run", names)
     states = _optimiser_file(optimiser, parts, "save_run")
     items = {**_model_items(parts), **_program_items(tensors)}
-    metadata = {"weir_format": FORMAT, "weir_optim": ""}
+    metadata = {"weir_format": FORMAT, "weir_optim": "", **_state_texts(stateful)}
     entries: list[Entry] = []
     counter = step
     if states is not None:
@@ -356,7 +403,8 @@ def _check_numbers(archive: Archive, states: _OptimiserFile | None) -> int:
 
 def load_run(model: Layer, path: Path, optimiser: object = None,
              tensors: Mapping[str, Tensor] | None = None,
-             names: Mapping[str, str] | None = None) -> int:
+             names: Mapping[str, str] | None = None,
+             stateful: Mapping[str, Stateful] | None = None) -> int:
     """Reads what save_run or weir_run_save wrote; returns the step: see Model.load_run."""
     parts = _ready_parts(model, "load_run", names)
     states = _optimiser_file(optimiser, parts, "load_run")
@@ -381,6 +429,7 @@ def load_run(model: Layer, path: Path, optimiser: object = None,
             if not np.isfinite(archive[name]):
                 raise FileError(f"load_run: {archive.path}: the learning rate is "
                                 f"{archive[name]}, must be finite ({name})")
+        _take_states(archive, stateful)
         _take_parts(archive, parts, set(), lambda name: name, lambda part: part.tensor)
         for name, item in plain.items():
             t = item.shares[0][2]

@@ -6,7 +6,7 @@ and returned as a tuple, a number as Python's or NumPy's and returned as Python'
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, Union
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _capi as capi
 
 __all__ = ["Array", "ArrayLike", "Axes", "Budget", "DTypeLike", "Handle", "Number", "Path", "Shape",
-           "ShapeLike", "SupportsDLPack"]
+           "ShapeLike", "Stateful", "SupportsDLPack"]
 
 Number: TypeAlias = Union[int, float, np.integer, np.floating]
 Array: TypeAlias = NDArray[np.generic]                  # elements of any type
@@ -27,6 +27,16 @@ DTypeLike: TypeAlias = Union[int, str, type[np.generic], type[bool], type[int], 
                              np.dtype[np.generic]]
 Path: TypeAlias = Union[str, os.PathLike[str]]
 Budget: TypeAlias = Union[int, float, str]              # bytes, or a text: "512MB", "75%"
+
+
+class Stateful(Protocol):
+    """What saves and restores itself as a dictionary of texts and numbers: loaders, EarlyStop."""
+
+    def state_dict(self) -> Mapping[str, object]:
+        """Where the object is."""
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Goes on where state_dict was taken, or raises InvalidError and changes nothing."""
 
 
 class SupportsDLPack(Protocol):

@@ -8,8 +8,10 @@ import pytest
 
 import weir
 from weir import autograd, layer, opt, tensor
+from weir.data import DataLoader
 from weir.errors import FileError, InvalidError, StateError
-from weir.files import Entry, write_safetensors
+from weir.files import Entry, opened, write_safetensors
+from weir.metrics import EarlyStop
 from weir.model import Model
 from weir.runs import packed
 
@@ -338,3 +340,55 @@ def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path):
     done = subprocess.run([sys.executable, os.path.join(HERE, "kill_saves.py"), tmp_path, count],
                           capture_output=True, text=True, check=False)
     assert done.stdout == f"{count} kills, {count} files whole\n", done.stdout + done.stderr
+
+
+# ---- objects of the program ----
+
+def loader(seed=1):
+    return DataLoader((IMAGES, CLASSES), 2, shuffle=True, seed=seed)
+
+
+def test_a_run_keeps_loaders_and_early_stop(tmp_path):
+    net, train, stop = ready("adamw"), loader(), EarlyStop(3, higher=True)
+    assert stop.improves(0.5) and not stop.improves(0.25)
+    batches = iter(train)
+    next(batches)
+    net.save_run(tmp_path / "run", step=1, stateful={"train": train, "stop": stop})
+    wanted = [y.tolist() for _, y in batches]
+    other, there, again = ready("adamw"), loader(), EarlyStop(3, higher=True)
+    other.load_run(tmp_path / "run", stateful={"train": there, "stop": again})
+    assert [y.tolist() for _, y in there] == wanted and len(wanted) == 1
+    assert (again.best, again.bad) == (0.5, 1)
+
+
+def test_states_that_do_not_fit_change_nothing(tmp_path):
+    net, train, stop = ready("adamw"), loader(), EarlyStop(3)
+    net.save_run(tmp_path / "run", step=1, stateful={"train": train, "stop": stop})
+    before = states(net)
+    stop.bad = 2
+    refused(lambda: net.load_run(tmp_path / "run"), "has states of ['stop', 'train'], the run has")
+    refused(lambda: net.load_run(tmp_path / "run", stateful={"stop": stop, "train": loader(2)}),
+            "the state has seed 1, this loader 2", kind=InvalidError)
+    assert stop.bad == 2 and same(states(net), before)
+
+    class Odd:
+        def state_dict(self):
+            return {"x": object()}
+
+    refused(lambda: net.save_run(tmp_path / "x", step=1, stateful={"odd": Odd()}),
+            "the state of 'odd' must be a dictionary of texts and numbers", kind=InvalidError)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100000, "[1]", "3", '{"best": "x", "bad": 0}',
+                                  '{"best": 1, "bad": -1}', '{"bad": 1}'])
+def test_states_are_not_trusted(tmp_path, text):
+    net, stop = ready("adamw"), EarlyStop(3)
+    net.save_run(tmp_path / "run", step=1, stateful={"stop": stop})
+    with opened(tmp_path / "run") as archive:
+        metadata = {**archive.metadata, "weir_state.stop": text}
+        entries = [Entry(name, archive.kind(name), archive.shape(name),
+                         lambda name=name: archive[name].tobytes()) for name in archive]
+        write_safetensors(tmp_path / "bad", entries, metadata)
+    with pytest.raises((FileError, InvalidError)):
+        net.load_run(tmp_path / "bad", stateful={"stop": stop})
+    assert stop.bad == 0

@@ -27,7 +27,7 @@ from weir.graph import Graph, check_plan
 from weir.options import PlanOptions
 from weir.replace import replaced
 from weir.settings import autocast
-from weir.typing import Array, Budget, DTypeLike, Path, Shape
+from weir.typing import Array, Budget, DTypeLike, Path, Shape, Stateful
 from .asserted import ArgumentError, ExistsError
 from . import autograd
 from .capture import MAX_GRAPHS, Capture, captured, exported
@@ -331,28 +331,31 @@ class Model(Layer, metaclass=ModelMeta):
 
     def save_run(self, path: Path, step: int | None = None,
                  tensors: Mapping[str, Tensor] | None = None, keep_previous: bool = False,
-                 names: Mapping[str, str] | None = None) -> None:
+                 names: Mapping[str, str] | None = None,
+                 stateful: Mapping[str, Stateful] | None = None) -> None:
         """Writes all that the training needs to go on with equal bits: the model, the states of
         self.optimizer, its rates, step counter and loss scaler, the means of an opt.EMA that is an
-        attribute, the position of the device's random stream, and `tensors`, the script's own, by
-        name.
+        attribute, the position of the device's random stream, and by name the script's own
+        `tensors` and the states of its own objects, such as {"train": DataLoader, "stop":
+        EarlyStop}.
 
         step: the number that load_run returns; default: the optimiser's steps so far. Call it
         between two steps. weir_run_load reads the file in C.
         """
         runs.save_run(self, path, getattr(self, "optimizer", None), step,
-                      {**self._means(), **(tensors or {})}, keep_previous, names)
+                      {**self._means(), **(tensors or {})}, keep_previous, names, stateful)
 
     def load_run(self, path: Path, tensors: Mapping[str, Tensor] | None = None,
-                 names: Mapping[str, str] | None = None) -> int:
+                 names: Mapping[str, str] | None = None,
+                 stateful: Mapping[str, Stateful] | None = None) -> int:
         """Reads what save_run, or weir_run_save in C, wrote; returns the number of the step.
 
-        The model has the same layers and the same kind of optimiser; all must fit, or nothing
-        changes. Graphs that were recorded before go on with what was read. Steps that follow have
-        the bits of a run that was never interrupted.
+        The model has the same layers and the same kind of optimiser, tensors and stateful have the
+        same names; all must fit, or nothing changes. Graphs that were recorded before go on with
+        what was read. Steps that follow have the bits of a run that was never interrupted.
         """
         return runs.load_run(self, path, getattr(self, "optimizer", None),
-                             {**self._means(), **(tensors or {})}, names)
+                             {**self._means(), **(tensors or {})}, names, stateful)
 
     def _means(self) -> dict[str, Tensor]:
         """The tensors of opt.EMA objects that are attributes: {"ema.fc1.W": Tensor}."""
