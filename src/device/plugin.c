@@ -20,6 +20,7 @@ static const weir_plugin_host host = {
     .env = sizeof(weir_env),
     .fail = weir_fail,
     .error_status = weir_error_status,
+    .error = weir_error,
     .alloc = weir_mem_alloc,
     .realloc = weir_mem_realloc,
     .free = weir_mem_free,

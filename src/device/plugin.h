@@ -16,6 +16,7 @@ typedef struct weir_plugin_host {
     weir_status (*fail)(weir_status s, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     weir_status (*error_status)(void);
+    const char *(*error)(void);
     void       *(*alloc)(size_t bytes);
     void       *(*realloc)(void *p, size_t old_bytes, size_t new_bytes);
     void        (*free)(void *p);

@@ -195,12 +195,14 @@ static weir_status enqueue(weir_spill *s, bool in, size_t slot, char *p, size_t 
     size_t       end;
 
     *ticket = 0;
-    if (slot % WEIR_SPILL_ALIGN != 0 || !weir_size_add(slot, n, &end) || end > s->bytes)
-        return weir_fail(WEIR_ERR_INVALID, "spill store: %zu bytes at %zu are not a slot of the "
-                         "%zu bytes (slots begin at multiples of %zu)",
-                         n, slot, s->bytes, WEIR_SPILL_ALIGN);
     pthread_mutex_lock(&s->lock);
-    const weir_status status = free_entry(s, q);
+    weir_status status;
+    if (slot % WEIR_SPILL_ALIGN != 0 || !weir_size_add(slot, n, &end) || end > s->bytes)
+        status = weir_fail(WEIR_ERR_INVALID, "spill store: %zu bytes at %zu are not a slot of the "
+                           "%zu bytes (slots begin at multiples of %zu)",
+                           n, slot, s->bytes, WEIR_SPILL_ALIGN);
+    else
+        status = free_entry(s, q);
     if (status == WEIR_OK) {
         *request_of(q, ++q->issued) = (request){
             .copy = {.at = p, .n = n, .slot = slot},

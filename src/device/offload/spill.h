@@ -3,8 +3,9 @@
  * Starting a copy returns a ticket, by which it is awaited. There are two queues, out and in, each
  * served in order by its own thread; a copy waits for earlier copies of the other queue that touch
  * the same bytes of the file. A slot is the place of a value in the file: a byte offset, a multiple
- * of WEIR_SPILL_ALIGN; slots in use at the same time do not overlap. A store is used by one thread,
- * which must not touch the memory of a copy until it has awaited the ticket.
+ * of WEIR_SPILL_ALIGN; slots in use at the same time do not overlap. Several threads may start and
+ * await copies at once, while one grows the file; the rest is for one thread. The memory of a copy
+ * must not be touched until its ticket has been awaited.
  *
  * The file is invisible (unlinked, mode 0600), its disk blocks are allocated before anything is
  * written, and values are verified when read, by checksums kept in memory. */

@@ -43,6 +43,11 @@ weir_status weir_error_status(void)
     return host->error_status();
 }
 
+const char *weir_error(void)
+{
+    return host->error();
+}
+
 void *weir_mem_alloc(size_t bytes)
 {
     return host->alloc(bytes);
