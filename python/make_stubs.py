@@ -47,6 +47,7 @@ OBJECTS = {
 DIMS = ("ndim",)
 TENSORS = {"int": ("n",), "Py_ssize_t": ("n", "nx", "ny", "ndx", "ndy", "nparam", "ngrad")}
 INTEGERS = re.compile(r"int(64_t)? (const \*|\[\d\]|\*)")
+REALS = {"WEIR_ZERO"}           # constants that are no integers
 # Functions that give what the header fills through a pointer.
 RESULTS = {"weir_bytes": "int", "weir_graph_measure": "int"}
 DICTS = ("weir_graph_stats",)           # structs that the package gives as dicts, too
@@ -146,7 +147,7 @@ class Stubs:
 
     def constant(self, node):
         name = node.targets[0].id
-        kind = "str" if name.endswith("_STRING") else "int"
+        kind = "str" if name.endswith("_STRING") else "float" if name in REALS else "int"
         self.lines.append(f"{name}: {kind}")
 
     def text(self):

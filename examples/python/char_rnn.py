@@ -20,6 +20,8 @@ except ImportError:
 class CharRNN(model.Model):
     """State h, c (n, hidden), steps of (n, vocab) -> new state, logits (t n, vocab)."""
 
+    state: tuple[Tensor, Tensor]        # after the batch before
+
     def __init__(self, vocab: int, hidden: int) -> None:
         super().__init__()
         self.lstm = layer.LSTM(vocab, hidden)

@@ -17,7 +17,7 @@ TEST_BATCH = 60         # the shapes of a file are those that it was exported wi
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("file", help="where to write the network")
     parser.add_argument("--steps", type=int, default=200, help="steps of training")
     args = parser.parse_args()

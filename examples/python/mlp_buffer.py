@@ -7,6 +7,7 @@ import argparse
 import time
 
 import numpy as np
+from weir.core import Device
 from weir.tensor import Tensor
 from numpy.typing import NDArray
 
@@ -16,7 +17,7 @@ except ImportError:
     from weir import autograd, device, optimizer, tensor
 
 
-def parameter(array: NDArray[np.floating], dev: device.Device) -> tensor.Tensor:
+def parameter(array: NDArray[np.floating], dev: Device) -> tensor.Tensor:
     return tensor.Tensor(data=array.astype(np.float32), device=dev, requires_grad=True,
                          stores_grad=True)
 

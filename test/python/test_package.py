@@ -1,9 +1,12 @@
 # test_package.py - the package as a whole: names, constructors, graphs, settings, pictures, types.
+import glob
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 import xml.etree.ElementTree
 
 import numpy as np
@@ -239,18 +242,54 @@ def test_plots():
 
 # ---- types ----
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EXAMPLES = sorted(glob.glob(os.path.join(ROOT, "examples", "python", "*.py")))
+
+
+def tool(name):
+    """The program's path; the test is left out without it."""
+    path = shutil.which(name)
+    if not path:
+        pytest.skip(f"{name} is not installed: left out")
+    return path
+
+
 def mypy(*arguments):
-    """What mypy says with the package of the build folder."""
-    pytest.importorskip("mypy")
+    """What mypy says with the package of the build folder, and with the examples' name for it."""
     folder = os.path.dirname(os.path.dirname(capi.__file__))
-    return subprocess.run([sys.executable, "-m", "mypy", "--ignore-missing-imports",
-                           "--cache-dir", os.devnull, *arguments], timeout=300, text=True,
-                          capture_output=True, env={**os.environ, "MYPYPATH": folder})
+    path = os.pathsep.join([folder, os.path.join(ROOT, "test", "python", "typings")])
+    return subprocess.run([tool("mypy"), "--ignore-missing-imports", "--cache-dir",
+                           os.path.join(folder, ".mypy_cache"), *arguments],
+                          timeout=300, text=True, capture_output=True,
+                          env={**os.environ, "MYPYPATH": path})
 
 
 def test_types_of_the_package():
     done = mypy("--strict", "--no-warn-unused-ignores", "-p", "weir")
     assert done.returncode == 0, done.stdout
+
+
+def test_types_of_the_examples():
+    """What users write against the public names has types, and none of them is Any."""
+    done = mypy("--strict", "--no-warn-unused-ignores", "--disallow-any-unimported",
+                "--disallow-any-decorated", *EXAMPLES)
+    assert len(EXAMPLES) > 10 and done.returncode == 0, done.stdout
+
+
+def test_types_of_the_examples_by_pyright(tmp_path):
+    """basedpyright with the rules of pyproject.toml."""
+    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as f:
+        rules = tomllib.load(f)["tool"]["basedpyright"]
+    rules["include"] = [os.path.join(ROOT, folder) for folder in rules["include"]]
+    rules["stubPath"] = os.path.join(ROOT, rules["stubPath"])
+    folder = os.path.dirname(os.path.dirname(capi.__file__))
+    rules["extraPaths"] = [folder, *rules["include"]]
+    config = tmp_path / "pyrightconfig.json"
+    config.write_text(json.dumps(rules))
+    done = subprocess.run([tool("basedpyright"), "-p", str(config), "--pythonpath",
+                           sys.executable, "--level", "error"],
+                          timeout=300, capture_output=True, text=True)
+    assert done.returncode == 0 and "0 errors" in done.stdout, done.stdout
 
 
 def test_types_of_a_program(tmp_path):
@@ -265,9 +304,8 @@ def test_types_of_a_program(tmp_path):
 
 
 def test_stubs():
-    pytest.importorskip("mypy")
     folder = os.path.dirname(os.path.dirname(capi.__file__))
-    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "weir._capi"], timeout=300,
+    done = subprocess.run([tool("stubtest"), "weir._capi"], timeout=300,
                           capture_output=True, text=True, env={**os.environ, "MYPYPATH": folder})
     assert done.returncode == 0, done.stdout
     assert os.path.exists(os.path.join(os.path.dirname(capi.__file__), "py.typed"))

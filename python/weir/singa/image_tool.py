@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from weir.typing import Path
 
-try:
+if TYPE_CHECKING:
     from PIL import Image, ImageEnhance
-except ImportError:
-    Image = ImageEnhance = None     # type: ignore[assignment]
+else:
+    try:
+        from PIL import Image, ImageEnhance
+    except ImportError:
+        Image = ImageEnhance = None
 
 
 T = TypeVar("T")
