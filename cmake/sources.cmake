@@ -38,8 +38,8 @@ weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast record value)
 weir_sources(graph src/graph/ir format graph names session tensor_name)
-weir_sources(graph src/graph/memory/budget apply budget budget_context cache from_graph frontier largest
-    region replan timing value_ranges)
+weir_sources(graph src/graph/memory/budget amount apply budget budget_context cache from_graph
+    frontier largest region replan shared timing value_ranges)
 weir_sources(graph src/graph/memory/explain explain html picture reasons)
 weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
     stepfile_plan stepfile_write sweep sweep_text)

@@ -144,9 +144,8 @@ WEIR_API weir_status weir_device_reset_graph(weir_device *d);
 /* The default budget (see weir_plan_options) of graphs planned from now on; NULL: no budget.
  * Copied; at most 31 characters. ERR_INVALID for a text that is no budget.
  *
- * A budget in bytes (not a share) holds for all graphs planned under it together, at each run:
- * tensors made since the planning count, an arena that another graph left too large is freed, and
- * weir_graph_run fails with ERR_BUDGET if the graph no longer fits.
+ * It is one for all graphs planned under it (weir_plan_options.shared_budget), until another one is
+ * set.
  *
  * A budget in bytes (not a share) also holds with the graph off: live bytes, kernel workspaces
  * included, never exceed it. An allocation that would exceed it first evicts results; the next read

@@ -67,6 +67,14 @@ typedef struct weir_plan_options {
      * from the prediction by over 10 %, the last of them plans the graph again from the
      * measurements (within the budget, except for the host's heap during planning). 0: never. */
     int profile_steps;
+    /* The budget is one for all graphs of the device that are planned with this option (or under
+     * the budget of weir_device_set_budget): each run counts all persistent tensors that are on the
+     * device by then, and an arena that a larger graph left is freed where it does not fit. A
+     * percentage is a share of what these graphs take without a budget: of the persistent bytes and
+     * the largest of their arenas. A plan that other graphs, or tensors made since, left too little
+     * is made again by the graph's next run, with the same bits, by the same options. A plan that
+     * fits stays. */
+    bool shared_budget;
 } weir_plan_options;
 
 /* The names of all passes in the order in which they run, separated by ", ". Static. */
@@ -101,8 +109,9 @@ WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *opti
  * an address of a value that must leave memory (weir_tensor_memory), with ERR_NOMEM if the arena
  * cannot be allocated, with ERR_IO if the spill file fails. Updates that were done by then stay
  * done; its random numbers are returned to the stream, so that a repeated run draws them again.
- * Fails with ERR_BUDGET, having computed nothing, if the graph no longer fits the device's budget
- * (weir_device_set_budget). */
+ * Under a shared budget that other graphs or tensors left too small for its plan, it first plans
+ * the graph again; it fails with ERR_BUDGET, having computed nothing, if no plan fits, and with
+ * ERR_CANCELLED if the callback of weir_device_set_progress says so. */
 WEIR_API weir_status weir_graph_run(weir_graph *g);
 
 /* Frees the graph, and its outputs unless retained. Valid at any time; NULL is fine. */
@@ -136,6 +145,7 @@ typedef struct weir_graph_stats {
                                         * number above 0 results depend on the step or on the other
                                         * samples of the batch: record for use in evaluation */
     bool           trains;             /* it computes gradients or updates */
+    size_t         refitted;           /* plans made again because a shared budget left less */
 } weir_graph_stats;
 
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */

@@ -89,7 +89,7 @@ class NonFinite:
 class Graph:
     """A step of a device. Inside its block calls are written down; afterwards it runs.
 
-    plan: budget, policy, placement, measure, cache, guided, level, disable; see
+    plan: budget, shared_budget, policy, placement, measure, cache, guided, level, disable; see
     weir.options.plan_options.
     """
 

@@ -26,6 +26,7 @@ class PlanOptions(TypedDict, total=False):
     measure: bool
     cache: Path | None
     guided: int
+    shared_budget: bool
 
 
 def options(kind: Callable[[], T], **fields: object) -> T:
@@ -60,7 +61,8 @@ def budget_text(budget: Budget | None) -> str | None:
 def plan_options(level: int = 0, disable: str | Iterable[str] | None = None,
                  budget: Budget | None = None, policy: str | None = None,
                  placement: str | None = None, measure: bool = False, cache: Path | None = None,
-                 guided: int = 0, **unknown: object) -> capi.weir_plan_options:
+                 guided: int = 0, shared_budget: bool = False,
+                 **unknown: object) -> capi.weir_plan_options:
     """How a step is planned: a capi.weir_plan_options, which says more.
 
     level: 0 or 1, every pass that keeps the bits; -1: none. disable: passes to leave out, names or
@@ -69,15 +71,18 @@ def plan_options(level: int = 0, disable: str | Iterable[str] | None = None,
     docs/user/policies.md). placement: how offsets are found ("auto", "tstack", "exact", ...).
     measure: kernels are timed while planning, else times are estimated. cache: a folder that keeps
     plans; "": none; None: $WEIR_PLAN_CACHE. guided: the number of steps to measure, after which the
-    graph is planned again if their times differ from the prediction. No option changes a bit of
+    graph is planned again if their times differ from the prediction. shared_budget: the budget is
+    one for all graphs of the device that are planned with this option; a percentage is a share of
+    what they take together without a budget. No option changes a bit of
     what is computed, except policies that say so.
     """
     if unknown:
         raise TypeError(f"unknown plan option {next(iter(unknown))!r} (expected level, disable, "
-                        "budget, policy, placement, measure, cache or guided)")
+                        "budget, policy, placement, measure, cache, guided or shared_budget)")
     texts = {"disable": pass_names(disable), "budget": budget_text(budget),
              "policy": _text("policy", policy), "placement": _text("placement", placement),
              "cache": None if cache is None else os.fspath(cache)}
     return options(capi.weir_plan_options, level=level, measure=bool(measure),
+                   shared_budget=bool(shared_budget),
                    profile_steps=operator.index(guided),
                    **{name: text for name, text in texts.items() if text is not None})

@@ -139,8 +139,9 @@ def input_names(method: Callable[..., object], args: Sequence[object]) -> list[s
 
 def _plan(sequential: bool, budget: Budget | None,
           plan: tuple[tuple[str, object], ...]) -> capi.weir_plan_options:
-    """How to plan: budget, and (name, value) of the other core.plan_options."""
-    options = cast("PlanOptions", dict(plan, budget=budget))
+    """How to plan: budget, which all graphs share, and (name, value) of the other options of
+    core.plan_options."""
+    options = cast("PlanOptions", {"shared_budget": True, **dict(plan), "budget": budget})
     if sequential:
         others = core.pass_names(options.get("disable"))
         options["disable"] = ",".join(filter(None, ("order", others)))

@@ -50,6 +50,7 @@ class PlanArguments(TypedDict, total=False):
     measure: bool
     cache: Path | None
     guided: int
+    shared_budget: bool
 
 
 class Attribute(TypedDict):
@@ -179,13 +180,14 @@ class Model(Layer, metaclass=ModelMeta):
                 **plan: Unpack[PlanArguments]) -> None:
         """Runs forward(*inputs) once, recorded and forgotten, which makes all parameters.
 
-        budget: the most that a whole training step may take when it is a graph, bytes as a number
-        or a text ("512MB", "75%" of what it takes without); the bits stay the same. BudgetError, at
-        the first step, names the smallest that works. precision: "bfloat16" or "float16" for mixed
-        precision, as weir.autocast has it, in training and evaluation. max_graphs: the most graphs
-        that are kept, one for each signature of train_one_batch's arguments: for one more the least
-        recently used is freed. plan: policy, placement, measure, cache, guided, level, disable, as
-        weir.core.plan_options explains them.
+        budget: the most that training steps may take when they are graphs, bytes as a number or a
+        text ("512MB", "75%" of what they take without), of all signatures together and with other
+        graphs that share a budget (weir.Graph(..., shared_budget=True), for validation); the bits
+        stay the same. BudgetError, at the first step, names the smallest that works. precision:
+        "bfloat16" or "float16" for mixed precision, as weir.autocast has it, in training and
+        evaluation. max_graphs: the most graphs that are kept, one for each signature of
+        train_one_batch's arguments: for one more the least recently used is freed. plan: policy,
+        placement, measure, cache, guided, level, disable, as weir.core.plan_options explains them.
         """
         if not isinstance(inputs, (list, tuple)):
             raise ArgumentError(f"compile: inputs is a {type(inputs).__name__}, must be a list of "

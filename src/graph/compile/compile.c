@@ -6,7 +6,10 @@
 #include "core/status.h"
 #include "graph/ir/pass_set.h"
 #include "graph/ir/session.h"
+#include "device/device.h"
 #include "graph/memory/budget/budget.h"
+#include "graph/memory/budget/replan.h"
+#include "graph/memory/budget/shared.h"
 #include "graph/passes/passes.h"
 #include "graph/placement/placement.h"
 #include "graph/plan/plan.h"
@@ -91,6 +94,17 @@ weir_status weir_device_set_progress(weir_device *d, weir_progress_fn progress, 
     return WEIR_OK;
 }
 
+/* Plans the nodes as they are, within the budget of the options, if there is one. */
+static weir_status plan(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    weir_progress_phase("placement");
+    WEIR_TRY(weir_plan_build(g, passes));
+    if (options->budget)
+        WEIR_TRY(weir_budget_apply(g, passes, options));
+    WEIR_TRY(weir_region_apply(g, passes));
+    return weir_plan_settle(g);
+}
+
 static weir_status make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     g->placement = weir_place_named(options ? options->placement : NULL);
@@ -99,15 +113,13 @@ static weir_status make(weir_graph *g, uint32_t passes, const weir_plan_options 
     if (options)
         WEIR_TRY(weir_budget_check(options));
     WEIR_TRY(run_passes(g, passes));
-    weir_progress_phase("placement");
-    WEIR_TRY(weir_plan_build(g, passes));
     weir_plan_options within = options ? *options : (weir_plan_options){0};
-    if (!within.budget && g->session->budget[0])
+    const bool        of_device = !within.budget && g->session->budget[0];
+    if (of_device)
         within.budget = g->session->budget;
-    if (within.budget)
-        WEIR_TRY(weir_budget_apply(g, passes, &within));
-    WEIR_TRY(weir_region_apply(g, passes));
-    return weir_plan_settle(g);
+    if (of_device || (within.budget && within.shared_budget))
+        WEIR_TRY(weir_shared_budget_join(g, passes, &within, of_device));
+    return plan(g, passes, &within);
 }
 
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
@@ -116,4 +128,52 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
 
     weir_progress_begin(&w, g->session->progress, g->session->progress_context);
     return weir_progress_end(&w, "weir_graph_end", make(g, passes, options));
+}
+
+/* Restores the nodes as they were before the budget changed them, and plans them again. */
+static weir_status refit(weir_graph *g)
+{
+    weir_shared_budget *const s = g->shared;
+    weir_progress_watch       w;
+
+    weir_progress_begin(&w, g->session->progress, g->session->progress_context);
+    weir_replan_free(g);                /* its record has the nodes while steps are measured */
+    weir_graph_revert(g, &s->before);
+    g->lossy = 0;
+    return weir_progress_end(&w, "weir_graph_run", plan(g, s->passes, &s->options));
+}
+
+/* After a failure, gives the graph a plan that suits its nodes, for texts and numbers about it. */
+static weir_status plan_without_budget(weir_graph *g)
+{
+    weir_replan_free(g);
+    weir_graph_revert(g, &g->shared->before);
+    const weir_status status = weir_plan_build(g, g->shared->passes);
+    if (status != WEIR_OK) {
+        g->state = WEIR_GRAPH_BROKEN;
+        g->broken_by = weir_mem_strdup(weir_error());
+    }
+    return status;
+}
+
+weir_status weir_plan_refit(weir_graph *g)
+{
+    const double began = weir_now();
+
+    WEIR_TRY(g->dev->ops->sync(g->dev));
+    weir_status status = refit(g);
+    g->plan_ms = (weir_now() - began) * 1e3;
+    g->refitted++;
+    g->shared->unmet = status != WEIR_OK;
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    char *const why = weir_mem_strdup(weir_error());
+    if (plan_without_budget(g) != WEIR_OK)
+        status = weir_error_status();
+    else if (status == WEIR_ERR_BUDGET)
+        status = weir_shared_budget_refuse(g, g->budget, why ? why : "");
+    else
+        status = weir_fail(status, "%s", why ? why : "memory was short");
+    weir_mem_free(why);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/budget/replan.h"
+#include "graph/memory/budget/shared.h"
 #include "graph/plan/plan.h"
 #include "graph/report/recorded.h"
 
@@ -300,6 +301,7 @@ void weir_graph_free(weir_graph *g)
     weir_mem_free(g->poison_message);
     weir_mem_free(g->broken_by);
     weir_replan_free(g);
+    weir_shared_budget_leave(g);
     weir_plan_free(g->plan);
     weir_vec_free(&g->storages);
     weir_vec_free(&g->values);

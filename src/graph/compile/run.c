@@ -3,10 +3,12 @@
 #include "core/status.h"
 #include "device/memory/arena.h"
 #include "device/memory/pool.h"
+#include "graph/compile/compile.h"
 #include "graph/eager/evict.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/budget/replan.h"
+#include "graph/memory/budget/shared.h"
 #include "graph/plan/plan.h"
 #include "graph/runtime/execute.h"
 #include "graph/runtime/nonfinite.h"
@@ -85,32 +87,49 @@ static weir_status check_runnable(const char *who, const weir_graph *g)
                      who);
 }
 
-/* Keeps a graph whose budget is the device's within it, whatever was made since it was planned: an
- * arena that other graphs left too large is freed, and made as large as this graph needs. */
-static weir_status keep_budget(const weir_graph *g)
+static void free_arena(weir_device *d)
+{
+    weir_device_arena_free(d);
+    d->moves++;                         /* plans are bound again, even to the same address */
+}
+
+/* Plans a graph under a shared budget again if other graphs, or tensors made since it was planned,
+ * leave it less than its plan needs. The arena is freed before: planning may time kernels, and
+ * afterwards it becomes as large as the largest plan that runs. */
+static weir_status fit_shared_budget(weir_graph *g)
+{
+    if (!weir_shared_budget_holds(g))
+        return WEIR_OK;
+    WEIR_TRY(weir_shared_budget_limit(g, &g->budget));
+    const size_t needed = weir_plan_resident(g) + g->plan->arena;
+    if (!g->shared->unmet && needed <= g->budget)
+        return WEIR_OK;
+    free_arena(g->dev);
+    return weir_plan_refit(g);
+}
+
+/* Frees an arena that other graphs left larger than the shared budget allows while g runs. */
+static void shrink_arena(const weir_graph *g)
 {
     weir_device *const d = g->dev;
 
-    if (g->budget == 0 || g->budget != d->pool.limit)
-        return WEIR_OK;
-    const size_t resident = weir_plan_resident(g), needed = g->plan->arena;
-    if (resident > g->budget || needed > g->budget - resident)
-        return weir_fail(WEIR_ERR_BUDGET, "weir_graph_run: the graph of %zu operations no longer "
-                         "fits into the device's budget of %zu bytes: it needs %zu, and %zu are "
-                         "taken by parameters, states, inputs and outputs, some of them made since "
-                         "it was planned: %zu too many", g->recorded, g->budget, needed, resident,
-                         resident + needed - g->budget);
-    if (d->arena.used > needed && d->arena.used > g->budget - resident) {
-        weir_device_arena_free(d);
-        d->moves++;                     /* plans are bound again, even to the same address */
-    }
+    if (weir_shared_budget_holds(g) && d->arena.used > g->plan->arena &&
+        d->arena.used > g->budget - weir_plan_resident(g))
+        free_arena(d);
+}
+
+/* Keeps the graph within its budget, whatever was made since it was planned. */
+static weir_status keep_budget(weir_graph *g)
+{
+    WEIR_TRY(fit_shared_budget(g));
+    WEIR_TRY(offload_all(g));
+    shrink_arena(g);
     return WEIR_OK;
 }
 
 /* All that precedes the first instruction of a run. */
 static weir_status prepare(weir_graph *g)
 {
-    WEIR_TRY(offload_all(g));
     WEIR_TRY(keep_budget(g));
     if (!weir_plan_is_bound(g))
         WEIR_TRY(weir_plan_bind(g));
@@ -172,7 +191,6 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     WEIR_VISIT(g->dev, "weir_graph_measure", weir_error_status());
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
-    WEIR_TRY(offload_all(g));
     WEIR_TRY(keep_budget(g));           /* now: a run must not free the arena that is painted */
     return weir_plan_measure(g, weir_graph_run, arena_peak);
 }

@@ -116,8 +116,9 @@ struct weir_graph {
     struct weir_recorded_step *form;   /* as recorded, before the passes; NULL while recording */
     struct weir_plan   *plan;
     struct weir_replan *replan;   /* while steps are timed for replanning; else NULL */
+    struct weir_shared_budget *shared;  /* owned; NULL: the budget is this graph's alone, or none */
     double              measured; /* seconds of a timed step */
-    size_t              replanned;
+    size_t              replanned, refitted;    /* plans from measurements, and within less */
     uint64_t            runs;
 };
 

@@ -57,6 +57,7 @@ typedef struct weir_session {
     weir_progress_fn    progress;        /* of planning; NULL: none */
     void               *progress_context;
     char                budget[32];      /* default budget of graphs; "": none */
+    struct weir_shared_budget *shared;   /* list of the graphs that share a budget; not owned */
     int                 rule;            /* weir_dtr_rule: what to evict with the graph off */
     weir_evict         *evict;           /* owned; NULL until a budget for the graph off is set */
     void       (*evict_free)(weir_evict *e);            /* its destructor */

@@ -225,6 +225,7 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     s->predicted_ms = p->seconds * 1e3;
     s->measured_ms = g->measured * 1e3;
     s->replanned = g->replanned;
+    s->refitted = g->refitted;
     for (uint32_t i = 0; i < p->n; i++) {
         s->recomputed += g->nodes.at[i].recomputed;
         s->lossy += g->nodes.at[i].op == WEIR_OP_QUANTIZE;

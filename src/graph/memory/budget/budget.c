@@ -9,7 +9,6 @@
 #include "graph/ir/format.h"
 #include "graph/memory/budget/budget.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,47 +22,13 @@
 #include "graph/ir/pass_set.h"
 #include "graph/ir/session.h"
 #include "graph/memory/bounds/bound.h"
+#include "graph/memory/budget/amount.h"
 #include "graph/memory/budget/replan.h"
+#include "graph/memory/budget/shared.h"
 #include "graph/memory/policies/actnn.h"
 #include "graph/memory/policies/auto.h"
 #include "graph/memory/policies/table.h"
 #include "graph/memory/search/request.h"
-
-/* ---- "512MB" ---- */
-
-weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes)
-{
-    char  *end = NULL;
-    double value = text ? strtod(text, &end) : 0;
-
-    if (text && strcmp(text, "auto") == 0)
-        return weir_fail(WEIR_ERR_INVALID, "budget 'auto': is only known for a device; a number of "
-                                           "bytes is needed here");
-    if (!text || end == text || !isfinite(value) || value < 0 || strpbrk(text, "xXpP"))
-        return weir_fail(WEIR_ERR_INVALID, "budget '%s': must be a number of bytes such as "
-                         "\"512MB\", \"0.5GiB\" or \"75%%\"", text ? text : "(null)");
-    end += strspn(end, " ");
-    const bool   share = strcmp(end, "%") == 0;
-    const double unit = share ? (double)whole : weir_unit_bytes(end);
-    if (unit < 0)
-        return weir_fail(WEIR_ERR_INVALID, "budget '%s': unknown unit '%s' (expected B, kB, MB, "
-                         "GB, TB, KiB, MiB, GiB, TiB or %%)", text, end);
-    const double all = share ? value * unit / 100 : value * unit;   /* 100 % is exactly `whole` */
-    if (all >= 0x1p63)
-        return weir_fail(WEIR_ERR_INVALID, "budget '%s' is larger than an address can count", text);
-    *bytes = (size_t)all;
-    return WEIR_OK;
-}
-
-weir_status weir_bytes(const char *text, size_t *bytes)
-{
-    if (!bytes)
-        return weir_fail_null("weir_bytes", "bytes");
-    if (text && strchr(text, '%'))
-        return weir_fail(WEIR_ERR_INVALID, "weir_bytes: '%s' is a percentage, but a number of "
-                                           "bytes is needed", text);
-    return weir_budget_parse(text, 0, bytes);
-}
 
 /* The budget "auto" now. */
 static size_t free_bytes(const weir_device *d)
@@ -352,7 +317,11 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     size_t       budget;
     bool         fits = false;
 
-    if (strcmp(options->budget, "auto") == 0)
+    if (g->shared)
+        g->shared->arena = g->plan->arena;
+    if (g->shared)
+        WEIR_TRY(weir_shared_budget_limit(g, &budget));
+    else if (strcmp(options->budget, "auto") == 0)
         budget = free_bytes(g->dev);
     else
         WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));

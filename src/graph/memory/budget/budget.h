@@ -5,10 +5,6 @@
 
 #include "graph/plan/plan.h"
 
-/* Parses "512MB", "0.5GiB", "4096" or a percentage of `whole` ("75%") into *bytes. Returns
- * ERR_INVALID for anything else. */
-weir_status weir_budget_parse(const char *text, size_t whole, size_t *bytes);
-
 /* Checks the options that say how a budget is met, whether or not one is set. Returns ERR_INVALID
  * for unknown names and impossible numbers. */
 weir_status weir_budget_check(const weir_plan_options *options);

@@ -2,6 +2,7 @@
 #include "graph/memory/budget/budget_context.h"
 
 #include "core/status.h"
+#include "graph/memory/budget/shared.h"
 #include "graph/memory/verify/check.h"
 
 size_t weir_budget_context_movable(const weir_budget_context *f)
@@ -46,7 +47,7 @@ weir_status weir_budget_context_assign(void *ctx, const weir_schedule *s, size_t
 void weir_budget_context_free(weir_budget_context *f)
 {
     weir_schedule_free(&f->answer);
-    weir_revert_record_free(&f->old);
+    weir_shared_budget_keep(f->g, &f->old);
     weir_mem_problem_free(&f->problem);
     weir_mem_problem_free(&f->timed);
     weir_mem_problem_free(&f->widest);

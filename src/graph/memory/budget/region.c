@@ -4,6 +4,7 @@
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
+#include "graph/memory/budget/shared.h"
 
 /* Are there regions to recompute? If the budget is too small for the whole step, its policy has
  * decided already and regions do not count. */
@@ -77,7 +78,7 @@ weir_status weir_region_apply(weir_graph *g, uint32_t passes)
         if (status == WEIR_OK && stays)
             status = weir_reasons_keep(g, &p, &widest, &job.s, &tensor_of, old.storages);
     }
-    weir_revert_record_free(&old);
+    weir_shared_budget_keep(g, &old);
     weir_schedule_free(&job.s);
     weir_mem_problem_free(&p);
     weir_mem_problem_free(&widest);

@@ -8,7 +8,7 @@
 #include "core/status.h"
 #include "graph/placement/placement.h"
 #include "graph/memory/bounds/bound.h"
-#include "graph/memory/budget/budget.h"
+#include "graph/memory/budget/amount.h"
 #include "graph/memory/budget/cache.h"
 #include "graph/memory/verify/check.h"
 #include "graph/memory/stepfile/stepfile.h"
