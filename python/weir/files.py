@@ -30,7 +30,10 @@ from .typing import Array, Path, Shape
 
 _Place: TypeAlias = tuple[str, Shape, int, int]         # type, shape, begin, end
 
-HEADER_LIMIT = 100_000_000      # the format's own
+HEADER_LIMIT = 100_000_000      # bytes; the format's own
+# Commas and opening brackets in a header: they bound its numbers, strings, lists and tables, each
+# of at most 300 bytes, so what is read takes less than 600 MB and five times the header's bytes.
+VALUES_LIMIT = 2_000_000
 # safetensors' names of the types that the core may have, and bytes of those it has not.
 _TYPES = {"F32": core.kFloat32, "F64": core.kDouble, "F16": core.kFloat16, "BF16": core.kBFloat16,
           "I32": core.kInt, "I64": core.kInt64, "U8": core.kUChar, "BOOL": core.kBool}
@@ -139,6 +142,9 @@ def _header(path: str, view: memoryview) -> tuple[dict[str, object], int]:
         raise FileError(f"{path}: a header of {size} bytes in a file of {len(view)}, at most "
                         f"{HEADER_LIMIT}")
     text = bytes(view[8:8 + size])
+    values = sum(text.count(mark) for mark in (b",", b"[", b"{"))
+    if values > VALUES_LIMIT:
+        raise FileError(f"{path}: a header of {values} values, at most {VALUES_LIMIT}")
     try:
         if text[:1] != b"{":
             raise ValueError("it does not begin with {")

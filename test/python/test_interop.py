@@ -5,6 +5,7 @@ import io
 import json
 import os
 import resource
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -443,6 +444,20 @@ def test_safetensors_hostile(tmp_path, name):
 def test_safetensors_hostile_size(tmp_path, size):
     with pytest.raises(errors.FileError):
         weir.load_safetensors(written(tmp_path / "t", {"a": GOOD}, b"12345678", size))
+
+
+@pytest.mark.parametrize("part", [b"[],", b"{},", b"0,", b'"",', b"[", b'{"a":'])
+def test_safetensors_header_of_many_values(tmp_path, part):
+    """They are counted before anything is made of them."""
+    text = b'{"a":[' + part * (files.VALUES_LIMIT + 1)
+    path = written(tmp_path / "t", text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.FileError, match="values, at most 2000000"):
+            weir.load_safetensors(path)
+        assert tracemalloc.get_traced_memory()[1] < len(text) + 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_safetensors_cut(tmp_path):

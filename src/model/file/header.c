@@ -27,6 +27,10 @@ enum { TYPES = sizeof types / sizeof *types };
 #define ENTRY_BYTES (sizeof "\"\":{\"dtype\":\"I8\",\"shape\":[],\"data_offsets\":[0,0]}" - 1)
 #define NOTE_BYTES  (sizeof "\"\":\"\"" - 1)
 
+/* The bound in header.h: the text, its tensors and its notes. */
+_Static_assert(sizeof(weir_file_entry) * NOTE_BYTES + sizeof(weir_note) * ENTRY_BYTES <
+                   6 * ENTRY_BYTES * NOTE_BYTES, "memory of a header");
+
 const char *weir_type_name(weir_dtype t)
 {
     for (int i = 0; i < TYPES; i++)
