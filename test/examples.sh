@@ -57,5 +57,20 @@ for mode in off on; do
     check "$?" "gan --graph $mode --wrong ends with an explanation (code $code)"
 done
 
+"$build/resume" --folder "$work/whole" >"$work/resume.txt" 2>&1 &&
+    grep -q 'the best so far' "$work/resume.txt"
+check "$?" "resume trains to its end: $(tail -n 1 "$work/resume.txt")"
+for step in 7 31 60; do
+    sh -c '"$@" >"$0" 2>&1' "$work/resume.txt" \
+        "$build/resume" --folder "$work/parts" --kill-at "$step" 2>/dev/null
+    code=$?
+    [ "$code" -eq 137 ]
+    check "$?" "resume is killed at step $step (code $code)"
+done
+"$build/resume" --folder "$work/parts" --graph off >"$work/resume.txt" 2>&1 &&
+    cmp "$work/whole/run.safetensors" "$work/parts/run.safetensors" &&
+    cmp "$work/whole/best.safetensors" "$work/parts/best.safetensors"
+check "$?" "resume, killed three times and its graph off at last, saves the same bytes"
+
 printf 'examples: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

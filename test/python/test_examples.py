@@ -1,6 +1,7 @@
 """test_examples - every example in Python runs: equal losses off and on, budgets, goals."""
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -72,6 +73,20 @@ def test_budget_is_kept(name, budget):
     planned, measured, budget = map(int, numbers)
     assert planned == measured <= budget
     assert "equal bits" in text
+
+
+def test_resume_after_kills_saves_the_same_bytes(tmp_path):
+    script = os.path.join(EXAMPLES, "resume.py")
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    text = run("resume.py", "--folder", str(whole), "--epochs", "3")
+    assert len(re.findall(r"^epoch +\d  top-1 \d\.\d\d  top-5 \d\.\d\d", text, re.M)) == 3
+    for step in (7, 25):
+        killed = subprocess.run([sys.executable, script, "--folder", str(parts), "--epochs", "3",
+                                 "--kill-at", str(step)], capture_output=True, timeout=300)
+        assert killed.returncode == -signal.SIGKILL
+    assert "goes on after step 25" in run("resume.py", "--folder", str(parts), "--epochs", "3")
+    for name in ("run.safetensors", "best.safetensors"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes()
 
 
 def test_gan_learns_the_mean():
