@@ -232,12 +232,15 @@ bool weir_mem_can_alloc(size_t bytes)
     size_t                got = 0;
 
     while (got < bytes) {
-        void **const chunk = e->malloc(CHUNK);
+        const size_t want = bytes - got < sizeof first ? sizeof first
+                            : bytes - got < CHUNK      ? bytes - got
+                                                       : CHUNK;
+        void **const chunk = e->malloc(want);
         if (!chunk)
             break;
         *chunk = first;
         first = chunk;
-        got += CHUNK;
+        got += want;
     }
     while (first) {
         void *const next = *(void **)first;

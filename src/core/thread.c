@@ -88,14 +88,9 @@ struct weir_threads {
 
 /* OpenMP keeps a team for each thread that begins parallel regions, and makes it again where the
  * number of threads changes. libgomp ends the process if it cannot start a thread or allocate the
- * team, so both are tried before.
- *
- * size: workers of this thread's team, itself included. lent: libraries run in it, too, and may
- * leave a team behind that libgomp replaces, which allocates. */
-static _Thread_local struct team {
-    int  size;
-    bool lent;
-} team = {.size = 1};
+ * team, so both are tried before. This is how many workers the team of a thread has, itself
+ * included. */
+static _Thread_local int team_size = 1;
 
 /* Threads that wait until all of them have started. */
 typedef struct starters {
@@ -139,16 +134,12 @@ static int gather(int n)
 {
     enum { TEAM_BYTES = 64 << 10 };     /* more than libgomp allocates for a team of 1,024 */
 
-    if (n == 1 || (team.size == n && !team.lent))
+    if (n == 1 || team_size == n)
         return n;
-    if (!weir_mem_can_alloc(TEAM_BYTES))
-        return 1;
-    if (team.size == n)
-        return n;
-    const int workers = 1 + try_threads(n - 1);
+    const int workers = weir_mem_can_alloc(TEAM_BYTES) ? 1 + try_threads(n - 1) : 1;
     if (workers < n)
         return workers;
-    team.size = n;
+    team_size = n;
 #pragma omp parallel num_threads(n)
     run_share(&(const job){0}, omp_get_thread_num(), omp_get_num_threads());
     return n;
@@ -168,7 +159,6 @@ static weir_status take_team(int n)
 
 weir_status weir_threads_lend(const weir_threads *t)
 {
-    team.lent = true;
     return take_team(t->n);
 }
 
