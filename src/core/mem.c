@@ -232,10 +232,8 @@ bool weir_mem_can_alloc(size_t bytes)
     size_t                got = 0;
 
     while (got < bytes) {
-        const size_t want = bytes - got < sizeof first ? sizeof first
-                            : bytes - got < CHUNK      ? bytes - got
-                                                       : CHUNK;
-        void **const chunk = e->malloc(want);
+        const size_t left = bytes - got, want = left < CHUNK ? left : CHUNK;
+        void **const chunk = e->malloc(want > sizeof first ? want : sizeof first);
         if (!chunk)
             break;
         *chunk = first;

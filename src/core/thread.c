@@ -145,21 +145,15 @@ static int gather(int n)
     return n;
 }
 
-/* The same for calls of libraries, which start as many workers from then on and share the team. */
-static weir_status take_team(int n)
-{
-    const int workers = gather(n);
-
-    if (workers < n)
-        return weir_fail(WEIR_ERR_NOMEM, "only %d of %d worker threads can start", workers, n);
-    if (omp_get_max_threads() != n)
-        omp_set_num_threads(n);
-    return WEIR_OK;
-}
-
 weir_status weir_threads_lend(const weir_threads *t)
 {
-    return take_team(t->n);
+    const int workers = gather(t->n);
+
+    if (workers < t->n)
+        return weir_fail(WEIR_ERR_NOMEM, "only %d of %d worker threads can start", workers, t->n);
+    if (omp_get_max_threads() != t->n)
+        omp_set_num_threads(t->n);
+    return WEIR_OK;
 }
 
 /* The address space for the stacks, twice over because other mappings may come before them. */
@@ -178,7 +172,7 @@ weir_threads *weir_threads_new(int n)
     if (!t)
         return NULL;
     t->n = n;
-    if (take_team(n) != WEIR_OK) {
+    if (weir_threads_lend(t) != WEIR_OK) {
         weir_mem_free(t);
         return NULL;
     }
