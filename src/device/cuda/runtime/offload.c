@@ -150,7 +150,7 @@ void weir_cuda_offload_close(weir_cuda_context *u)
         close_way(&s->way[direction]);
     close_event(s->here);
     for (uint32_t i = 0; i < s->tickets.n; i++)
-        (void)cudaEventDestroy(s->tickets.at[i].done);
+        close_event(s->tickets.at[i].done);
     for (chunk *c = s->chunks, *next; c; c = next) {
         next = c->next;
         weir_mem_free(c);
@@ -218,9 +218,9 @@ weir_status weir_cuda_swap_reserve(weir_device *d, size_t bytes, uint32_t ticket
     const size_t                    limit = pinned_limit();
     while (s->tickets.n < tickets) {
         ticket t = {0};
-        WEIR_CUDA_TRY(NULL, cudaEventCreateWithFlags(&t.done, cudaEventDisableTiming));
+        WEIR_TRY(open_event(&t.done));
         if (!weir_vec_push(&s->tickets, t)) {
-            (void)cudaEventDestroy(t.done);
+            close_event(t.done);
             return WEIR_ERR_NOMEM;
         }
     }
