@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "device/device.h"
 #include "graph/ir/pass_set.h"
 #include "graph/ir/session.h"
-#include "device/device.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/budget/replan.h"
 #include "graph/memory/budget/shared.h"
@@ -130,24 +130,28 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
     return weir_progress_end(&w, "weir_graph_end", make(g, passes, options));
 }
 
-/* Restores the nodes as they were before the budget changed them, and plans them again. */
+/* Restores the nodes as they were before the budget changed them. */
+static void restore_nodes(weir_graph *g)
+{
+    weir_replan_free(g);                /* its record has the nodes while steps are measured */
+    weir_graph_revert(g, &g->shared->before);
+    g->lossy = 0;
+}
+
 static weir_status refit(weir_graph *g)
 {
-    weir_shared_budget *const s = g->shared;
-    weir_progress_watch       w;
+    const weir_shared_budget *const s = g->shared;
+    weir_progress_watch             w;
 
     weir_progress_begin(&w, g->session->progress, g->session->progress_context);
-    weir_replan_free(g);                /* its record has the nodes while steps are measured */
-    weir_graph_revert(g, &s->before);
-    g->lossy = 0;
+    restore_nodes(g);
     return weir_progress_end(&w, "weir_graph_run", plan(g, s->passes, &s->options));
 }
 
 /* After a failure, gives the graph a plan that suits its nodes, for texts and numbers about it. */
 static weir_status plan_without_budget(weir_graph *g)
 {
-    weir_replan_free(g);
-    weir_graph_revert(g, &g->shared->before);
+    restore_nodes(g);
     const weir_status status = weir_plan_build(g, g->shared->passes);
     if (status != WEIR_OK) {
         g->state = WEIR_GRAPH_BROKEN;
