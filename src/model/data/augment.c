@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-struct weir_change {
+struct weir_augmenter {
     int64_t      channels, H, W; /* of the images as they are */
     weir_augment a;              /* height, width: always those of x; mean, std: NULL, see norm */
     bool         resized;
@@ -94,14 +94,14 @@ static weir_status check(const weir_desc *image, const weir_augment *a, double r
     return check_values(image, a);
 }
 
-weir_change *weir_change_new(const weir_desc *image, const weir_augment *a)
+weir_augmenter *weir_augmenter_new(const weir_desc *image, const weir_augment *a)
 {
     double ratio[2] = {0};
 
     if (check(image, a, ratio) != WEIR_OK)
         return NULL;
     const size_t       n = (size_t)image->dim[0];
-    weir_change *const c = weir_host_alloc(sizeof *c + 2 * n * sizeof *c->norm);
+    weir_augmenter *const c = weir_host_alloc(sizeof *c + 2 * n * sizeof *c->norm);
     if (!c)
         return NULL;
     c->channels = image->dim[0];
@@ -122,12 +122,12 @@ weir_change *weir_change_new(const weir_desc *image, const weir_augment *a)
     return c;
 }
 
-void weir_change_free(weir_change *c)
+void weir_augmenter_free(weir_augmenter *c)
 {
     weir_host_free(c);
 }
 
-void weir_change_sides(const weir_change *c, int64_t *height, int64_t *width)
+void weir_augmenter_sides(const weir_augmenter *c, int64_t *height, int64_t *width)
 {
     *height = c->a.height;
     *width = c->a.width;
@@ -158,8 +158,8 @@ static int64_t rounded(double x)
     return (int64_t)nearbyint(x);
 }
 
-weir_part_of_image weir_change_part(int64_t height, int64_t width, const double scale[2],
-                                    const double ratio[2], uint64_t *stream)
+weir_crop weir_augmenter_crop(int64_t height, int64_t width, const double scale[2],
+                              const double ratio[2], uint64_t *stream)
 {
     enum { DRAWS = 10 };
     const double whole = (double)height * (double)width;
@@ -173,7 +173,7 @@ weir_part_of_image weir_change_part(int64_t height, int64_t width, const double 
         if (h < 1 || h > height || w < 1 || w > width)
             continue;
         const int64_t top = draw_place(stream, height - h + 1);
-        return (weir_part_of_image){top, draw_place(stream, width - w + 1), h, w};
+        return (weir_crop){top, draw_place(stream, width - w + 1), h, w};
     }
     h = height;
     w = width;
@@ -183,7 +183,7 @@ weir_part_of_image weir_change_part(int64_t height, int64_t width, const double 
         w = rounded((double)height * ratio[1]);
     h = h < 1 ? 1 : h;
     w = w < 1 ? 1 : w;
-    return (weir_part_of_image){(height - h) / 2, (width - w) / 2, h, w};
+    return (weir_crop){(height - h) / 2, (width - w) / 2, h, w};
 }
 
 /* ---- pixels ---- */
@@ -217,7 +217,7 @@ static void resize_row(const uint8_t *top, const uint8_t *bottom, float share,
 }
 
 /* The part of a channel, resized to the sides of x, in bytes' values. */
-static void resize(const weir_change *c, const uint8_t *channel, const weir_part_of_image *p,
+static void resize(const weir_augmenter *c, const uint8_t *channel, const weir_crop *p,
                    bool flip, float *x)
 {
     enum { CHUNK = 64 };
@@ -238,7 +238,7 @@ static void resize(const weir_change *c, const uint8_t *channel, const weir_part
 }
 
 /* The part of a channel that has the sides of x, with zeros around the image. */
-static void crop(const weir_change *c, const uint8_t *channel, const weir_part_of_image *p,
+static void crop(const weir_augmenter *c, const uint8_t *channel, const weir_crop *p,
                  bool flip, float *x)
 {
     for (int64_t i = 0; i < p->height; i++)
@@ -249,22 +249,22 @@ static void crop(const weir_change *c, const uint8_t *channel, const weir_part_o
         }
 }
 
-static weir_part_of_image draw_crop(const weir_change *c, uint64_t *stream)
+static weir_crop draw_crop(const weir_augmenter *c, uint64_t *stream)
 {
     const weir_augment *const a = &c->a;
     const int64_t top = draw_place(stream, c->H + 2 * a->padding - a->height + 1) - a->padding;
     const int64_t left = draw_place(stream, c->W + 2 * a->padding - a->width + 1) - a->padding;
 
-    return (weir_part_of_image){top, left, a->height, a->width};
+    return (weir_crop){top, left, a->height, a->width};
 }
 
-void weir_change_image(const weir_change *c, const uint8_t *image, uint64_t stream, float *x)
+void weir_augmenter_image(const weir_augmenter *c, const uint8_t *image, uint64_t stream, float *x)
 {
     const weir_augment *const a = &c->a;
     const int64_t             pixels = a->height * a->width;
-    const weir_part_of_image  p = c->resized
-                                      ? weir_change_part(c->H, c->W, a->scale, a->ratio, &stream)
-                                      : draw_crop(c, &stream);
+    const weir_crop           p =
+        c->resized ? weir_augmenter_crop(c->H, c->W, a->scale, a->ratio, &stream)
+                   : draw_crop(c, &stream);
     const bool                flip = draw_share(&stream) < a->flip;
 
     for (int64_t i = 0; i < c->channels; i++) {

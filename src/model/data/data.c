@@ -127,7 +127,7 @@ struct weir_batches {
     place            next; /* of the program's next batch */
     uint64_t         seed;
     bool             drop_last;
-    weir_change     *change;  /* owned; NULL: samples as they are */
+    weir_augmenter  *augmenter; /* owned; NULL: samples as they are */
     int64_t         *order;   /* owned; of the epoch of `dealt`; NULL: the file's order */
     place            dealt;   /* up to where batches were dealt to workers; else the same as next */
     weir_ahead      *ahead;   /* owned; NULL: no workers */
@@ -174,7 +174,7 @@ void weir_batches_free(weir_batches *b)
     if (b) {
         weir_ahead_free(b->ahead);
         weir_host_free(b->order);
-        weir_change_free(b->change);
+        weir_augmenter_free(b->augmenter);
     }
     weir_host_free(b);
 }
@@ -203,8 +203,8 @@ weir_desc weir_batches_sample(const weir_batches *b)
         return (weir_desc){0};
     weir_desc sample = b->data->sample;
     sample.dtype = WEIR_F32;
-    if (b->change)
-        weir_change_sides(b->change, &sample.dim[1], &sample.dim[2]);
+    if (b->augmenter)
+        weir_augmenter_sides(b->augmenter, &sample.dim[1], &sample.dim[2]);
     return sample;
 }
 
@@ -226,7 +226,7 @@ static weir_status batch_check(const weir_batches *b, const weir_batch *to)
 {
     const weir_data *d = b->data;
 
-    if (to->x_whole && b->change)
+    if (to->x_whole && b->augmenter)
         return weir_fail(WEIR_ERR_STATE, "batches_next: x_whole has bytes as they are, but the "
                                          "reader changes images; ask for x");
     if (to->x_whole && d->sample.dtype != WEIR_U8)
@@ -336,14 +336,15 @@ static void deal_ahead(weir_batches *b)
 static void copy_sample(const weir_batches *b, int64_t epoch, int64_t from, const weir_batch *to,
                         int64_t at)
 {
-    uint64_t state = epoch_stream(b, epoch);
+    const weir_data *const d = b->data;
+    uint64_t               state = epoch_stream(b, epoch);
 
-    state = weir_splitmix64(&state) + (uint64_t)from;
-    if (!b->change)
-        copy_values(b->data, from, to, at);
+    if (!b->augmenter)
+        copy_values(d, from, to, at);
     else if (to->x)
-        weir_change_image(b->change, (const uint8_t *)b->data->value + from * b->data->elements,
-                          state, to->x + at * sample_elements(b));
+        weir_augmenter_image(b->augmenter, (const uint8_t *)d->value + from * d->elements,
+                          weir_splitmix64(&state) + (uint64_t)from,
+                          to->x + at * sample_elements(b));
 }
 
 /* What workers do: x of a batch. */
@@ -472,7 +473,7 @@ weir_batches *weir_batches_new(const weir_data *d, int64_t size,
     if (!b)
         return NULL;
     *b = (weir_batches){.data = d, .size = size, .seed = o.seed, .drop_last = o.drop_last};
-    if ((!o.augment || (b->change = weir_change_new(&d->sample, o.augment))) &&
+    if ((!o.augment || (b->augmenter = weir_augmenter_new(&d->sample, o.augment))) &&
         (!o.shuffle || order_make(b) == WEIR_OK) && workers_make(b, &o) == WEIR_OK)
         return b;
     weir_batches_free(b);

@@ -166,12 +166,13 @@ weir_status weir_run_save(const weir_run *run, const char *path, const weir_save
         snprintf(position, sizeof position, "%" PRIu64, random.position);
         if (run->optim)
             weir_optim_method(run->optim, method);
-        weir_note note[5 + WEIR_READER_NUMBERS] = {{"weir_format", "1"},
+        enum { PLAIN = 5 };
+        weir_note note[PLAIN + WEIR_READER_NUMBERS] = {{"weir_format", "1"},
                                                    {"weir_optim", method},
                                                    {"weir_position", position},
                                                    {"weir_seed", seed},
                                                    {"weir_step", step}};
-        size_t    notes = 5;
+        size_t    notes = PLAIN;
         s = note_reader(run->batches, note, &notes, place);
         s = s == WEIR_OK ? save(&l, path, note, notes, options) : s;
     }

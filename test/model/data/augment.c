@@ -13,9 +13,9 @@ static double even(uint64_t *stream)
     return (double)(weir_splitmix64(stream) >> 11) * 0x1p-53;
 }
 
-/* get_params of torchvision's RandomResizedCrop, word for word, but for its random numbers. */
-static weir_part_of_image as_torchvision(int64_t height, int64_t width, const double scale[2],
-                                         const double ratio[2], uint64_t *stream)
+/* The rule of torchvision's RandomResizedCrop, on our random numbers. */
+static weir_crop as_torchvision(int64_t height, int64_t width, const double scale[2],
+                                const double ratio[2], uint64_t *stream)
 {
     const double area = (double)(height * width);
 
@@ -28,7 +28,7 @@ static weir_part_of_image as_torchvision(int64_t height, int64_t width, const do
         if (0 < w && w <= width && 0 < h && h <= height) {
             const int64_t i = (int64_t)(weir_splitmix64(stream) % (uint64_t)(height - h + 1));
             const int64_t j = (int64_t)(weir_splitmix64(stream) % (uint64_t)(width - w + 1));
-            return (weir_part_of_image){i, j, h, w};
+            return (weir_crop){i, j, h, w};
         }
     }
     const double in_ratio = (double)width / (double)height;
@@ -37,7 +37,7 @@ static weir_part_of_image as_torchvision(int64_t height, int64_t width, const do
         h = (int64_t)nearbyint((double)w / ratio[0]);
     else if (in_ratio > ratio[1])
         w = (int64_t)nearbyint((double)h * ratio[1]);
-    return (weir_part_of_image){(height - h) / 2, (width - w) / 2, h, w};
+    return (weir_crop){(height - h) / 2, (width - w) / 2, h, w};
 }
 
 CASE(a_part_is_torchvisions)
@@ -55,12 +55,10 @@ CASE(a_part_is_torchvisions)
     for (int s = 0; s < SIDES; s++)
         for (int r = 0; r < RANGES; r++)
             for (uint64_t seed = 0; seed < DRAWS; seed++) {
-                const int64_t *const     n = side[s];
-                uint64_t                 a = seed, b = seed;
-                const weir_part_of_image p =
-                    weir_change_part(n[0], n[1], range[r][0], range[r][1], &a);
-                const weir_part_of_image q =
-                    as_torchvision(n[0], n[1], range[r][0], range[r][1], &b);
+                const int64_t *const n = side[s];
+                uint64_t             a = seed, b = seed;
+                const weir_crop p = weir_augmenter_crop(n[0], n[1], range[r][0], range[r][1], &a);
+                const weir_crop q = as_torchvision(n[0], n[1], range[r][0], range[r][1], &b);
                 CHECK(p.top == q.top && p.left == q.left && p.height == q.height &&
                       p.width == q.width && a == b);
                 CHECK(p.height >= 1 && p.width >= 1 && p.top >= 0 && p.left >= 0 &&
@@ -74,10 +72,10 @@ CASE(a_part_is_torchvisions)
 /* An image thinner than a pixel of the allowed ratio still gives one row or column. */
 CASE(a_part_is_never_empty)
 {
-    const double             scale[] = {1, 1}, ratio[] = {100, 200}, tall[] = {0.001, 0.002};
-    uint64_t                 stream = 1;
-    const weir_part_of_image row = weir_change_part(50, 10, scale, ratio, &stream);
-    const weir_part_of_image column = weir_change_part(10, 50, scale, tall, &stream);
+    const double    scale[] = {1, 1}, ratio[] = {100, 200}, tall[] = {0.001, 0.002};
+    uint64_t        stream = 1;
+    const weir_crop row = weir_augmenter_crop(50, 10, scale, ratio, &stream);
+    const weir_crop column = weir_augmenter_crop(10, 50, scale, tall, &stream);
 
     CHECK(row.height == 1 && row.width == 10 && row.top == 24);
     CHECK(column.height == 10 && column.width == 1 && column.left == 24);
@@ -118,10 +116,10 @@ CASE(whole_images_are_resized)
     fill(image);
     for (int flip = 0; flip < 2; flip++) {
         a.flip = flip;
-        weir_change *const c = weir_change_new(&desc, &a);
+        weir_augmenter *const c = weir_augmenter_new(&desc, &a);
         CHECK_OR_RETURN(c != NULL);
-        weir_change_image(c, image, 7, x);
-        weir_change_free(c);
+        weir_augmenter_image(c, image, 7, x);
+        weir_augmenter_free(c);
         for (int k = 0; k < CHANNELS; k++)
             for (int i = 0; i < OUT_H; i++)
                 for (int j = 0; j < OUT_W; j++) {
@@ -184,7 +182,7 @@ CASE(ranges_that_make_no_sense)
     const weir_desc image = weir_3d(WEIR_U8, 1, 8, 8);
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        CHECK(!weir_change_new(&image, &bad[i].a) && weir_error_status() == WEIR_ERR_INVALID);
+        CHECK(!weir_augmenter_new(&image, &bad[i].a) && weir_error_status() == WEIR_ERR_INVALID);
         CHECK_TEXT(weir_error(), bad[i].text);
     }
 }
