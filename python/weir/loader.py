@@ -10,7 +10,7 @@ import collections
 import operator
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, TypeAlias, Union, cast
+from typing import Protocol, SupportsIndex, TypeAlias, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,14 +194,16 @@ class DataLoader:
             if state.get(name) != value:
                 raise errors.InvalidError(f"DataLoader: the state has {name} {state.get(name)}, "
                                           f"this loader {value}")
-        epoch, at = state.get("epoch"), state.get("batch")
-        if not isinstance(epoch, int) or not isinstance(at, int):
-            raise errors.InvalidError(f"DataLoader: the state has epoch {epoch}, batch {at}, which "
-                                      "must be whole numbers")
+        epoch, at = (_whole(state.get(name)) for name in ("epoch", "batch"))
         if epoch < 0 or not 0 <= at < len(self):
             raise errors.InvalidError(f"DataLoader: the state has epoch {epoch}, batch {at}, but "
                                       f"an epoch has {len(self)} batches")
         self._epoch, self._at, self._resumed = epoch, at, True
+
+
+def _whole(number: object) -> int:
+    """The number as Python's; -1 if it is no whole number."""
+    return operator.index(number) if isinstance(number, SupportsIndex) else -1
 
 
 def _common_length(arrays: Batch) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeAlias, Union
+from typing import SupportsFloat, SupportsInt, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,7 @@ class EarlyStop:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Goes on where state_dict was taken."""
         best, bad = state.get("best"), state.get("bad")
-        if not isinstance(best, (int, float)) or not isinstance(bad, int) or bad < 0:
+        if not isinstance(best, SupportsFloat) or not isinstance(bad, SupportsInt) or int(bad) < 0:
             raise errors.InvalidError(f"EarlyStop: the state has best {best!r} and bad {bad!r}, "
                                       "must be a number and a whole one, 0 or more")
-        self.best, self.bad = float(best), bad
+        self.best, self.bad = float(best), int(bad)
