@@ -47,6 +47,8 @@ class Module:
 
     def lazy(self):
         """{name: module} of the names that weir/__init__.py imports when they are first used."""
+        if self.path != f"{PACKAGE}/__init__.py":
+            return {}
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and \
                     node.targets[0].id == "_NAMES":
@@ -111,26 +113,28 @@ def decorators(node):
     return [ast.unparse(d).rpartition(".")[2] for d in getattr(node, "decorator_list", [])]
 
 
-def entry(name, node, text, paragraphs, indent=""):
+def entry(name, node, text, paragraphs, indent="", index=True):
     kind = "class" if isinstance(node, ast.ClassDef) or isinstance(node, ast.Assign) \
         and name[0].isupper() else "function"
     if indent:
         kind = "property" if "property" in decorators(node) else "method"
     plain = kind == "property" or kind == "class" and isinstance(node, ast.Assign)
     shown = "" if plain else signature(node)
-    out = [f"{indent}.. py:{kind}:: {name}{shown}", "", paragraphs(text, indent + "   ")]
+    out = [f"{indent}.. py:{kind}:: {name}{shown}", *([] if index else [f"{indent}   :no-index:"]),
+           "", paragraphs(text, indent + "   ")]
     if isinstance(node, ast.ClassDef):
         for method in node.body:
             if isinstance(method, ast.FunctionDef) and method.name[0] != "_" \
                     and "setter" not in decorators(method):
                 said = ast.get_docstring(method)
                 if said:
-                    out.append(entry(method.name, method, said, paragraphs, indent + "   "))
+                    out.append(entry(method.name, method, said, paragraphs, indent + "   ", index))
     return "\n".join(out) + "\n"
 
 
-def page(root, module, file, paragraphs):
-    """A module as a page of reStructuredText."""
+def page(root, module, file, paragraphs, indexed):
+    """A module as a page of reStructuredText. indexed: classes of earlier pages, to which those of
+    this one are added; a name of a class leads to the first page that shows it."""
     source = Module(root, f"{PACKAGE}/{file}")
     text = source.text()
     first, _, rest = text.partition("\n\n")
@@ -140,7 +144,9 @@ def page(root, module, file, paragraphs):
     for name in source.names():
         found = source.find(name)
         if found and (found[1] or isinstance(found[0], ast.ClassDef)):
-            out.append(entry(name, *found, paragraphs))
+            again = isinstance(found[0], ast.ClassDef) and ast.dump(found[0]) in indexed
+            indexed.add(ast.dump(found[0]))
+            out.append(entry(name, *found, paragraphs, index=not again))
     return "\n".join(out)
 
 

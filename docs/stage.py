@@ -320,9 +320,10 @@ def main():
         if path in headers or path.startswith("docs/") and path.endswith(".md"):
             site.add(path)
     site.write_all()
+    indexed = set()
     for name, module, file in python_pages.MODULES:
         write(folder, f"reference/python/{name}.rst",
-              python_pages.page(ROOT, module, file, paragraphs))
+              python_pages.page(ROOT, module, file, paragraphs, indexed))
     write(folder, "reference/python/index.rst", python_pages.contents())
     index = os.path.join(folder, "index.md")
     with open(index, encoding="utf-8") as f:
