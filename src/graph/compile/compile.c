@@ -148,15 +148,13 @@ static weir_status refit(weir_graph *g)
     return weir_progress_end(&w, "weir_graph_run", plan(g, s->passes, &s->options));
 }
 
-/* After a failure, gives the graph a plan that suits its nodes, for texts and numbers about it. */
-static weir_status plan_without_budget(weir_graph *g)
+weir_status weir_plan_without_budget(weir_graph *g)
 {
     restore_nodes(g);
-    const weir_status status = weir_plan_build(g, g->shared->passes);
-    if (status != WEIR_OK) {
-        g->state = WEIR_GRAPH_BROKEN;
-        g->broken_by = weir_mem_strdup(weir_error());
-    }
+    weir_status status = weir_plan_build(g, g->shared->passes);
+    if (status == WEIR_OK)
+        status = weir_plan_settle(g);
+    g->state = status == WEIR_OK ? WEIR_GRAPH_PLANNED : WEIR_GRAPH_UNPLANNED;
     return status;
 }
 
@@ -169,10 +167,12 @@ weir_status weir_plan_refit(weir_graph *g)
     g->plan_ms = (weir_now() - began) * 1e3;
     g->refitted++;
     g->shared->unmet = status != WEIR_OK;
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
+        g->state = WEIR_GRAPH_PLANNED;
         return WEIR_OK;
+    }
     char *const why = weir_mem_strdup(weir_error());
-    if (plan_without_budget(g) != WEIR_OK)
+    if (weir_plan_without_budget(g) != WEIR_OK)
         status = weir_error_status();
     else if (status == WEIR_ERR_BUDGET)
         status = weir_shared_budget_refuse(g, g->budget, why ? why : "");

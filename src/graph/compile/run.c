@@ -78,7 +78,7 @@ static weir_status check_runnable(const char *who, const weir_graph *g)
     if (!g)
         return weir_fail_null(who, "the graph");
     WEIR_TRY(weir_device_check(g->dev, who));
-    if (g->state == WEIR_GRAPH_PLANNED)
+    if (g->state == WEIR_GRAPH_PLANNED || g->state == WEIR_GRAPH_UNPLANNED)
         return WEIR_OK;
     if (g->state == WEIR_GRAPH_BROKEN)
         return weir_fail(WEIR_ERR_STATE, "%s: the graph is broken: %s", who,
@@ -99,10 +99,9 @@ static void free_arena(weir_device *d)
 static weir_status fit_shared_budget(weir_graph *g)
 {
     if (!weir_shared_budget_holds(g))
-        return WEIR_OK;
+        return g->state == WEIR_GRAPH_UNPLANNED ? weir_plan_without_budget(g) : WEIR_OK;
     WEIR_TRY(weir_shared_budget_limit(g, &g->budget));
-    const size_t needed = weir_plan_resident(g) + g->plan->arena;
-    if (!g->shared->unmet && needed <= g->budget)
+    if (!g->shared->unmet && weir_plan_resident(g) + g->plan->arena <= g->budget)
         return WEIR_OK;
     free_arena(g->dev);
     return weir_plan_refit(g);

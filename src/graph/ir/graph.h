@@ -66,8 +66,11 @@ typedef struct weir_node {
     uint64_t          rng; /* position in the random stream, relative to the start of a run */
 } weir_node;
 
+/* UNPLANNED: it lost its plan when memory failed while it was planned again under a shared budget;
+ * its next run plans it. `plan` is NULL or incomplete. */
 typedef enum weir_graph_state {
-    WEIR_GRAPH_RECORDING, WEIR_GRAPH_SUSPENDED, WEIR_GRAPH_PLANNED, WEIR_GRAPH_BROKEN
+    WEIR_GRAPH_RECORDING, WEIR_GRAPH_SUSPENDED, WEIR_GRAPH_PLANNED, WEIR_GRAPH_UNPLANNED,
+    WEIR_GRAPH_BROKEN
 } weir_graph_state;
 
 struct weir_plan;

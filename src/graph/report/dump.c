@@ -207,6 +207,9 @@ weir_status weir_format_check(const weir_graph *g, const char *function)
     if (g->state == WEIR_GRAPH_BROKEN)
         return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: %s", function,
                          g->broken_by ? g->broken_by : "its weir_graph_end failed");
+    if (g->state == WEIR_GRAPH_UNPLANNED)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: memory failed while it was "
+                         "planned again; its next run plans it", function);
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "%s: the graph is not planned: call weir_graph_end first",
                          function);

@@ -137,7 +137,7 @@ char *weir_device_profile_text(weir_device *d)
         return NULL;
     const weir_graph *g = session->last_run;
     weir_string_add(&s, "# profile of the graph run last\n");
-    if (!g || g->plan->profiled == 0) {
+    if (!g || g->state != WEIR_GRAPH_PLANNED || g->plan->profiled == 0) {
         nothing(session, g, &s);
         return weir_string_take(&s);
     }

@@ -1,4 +1,5 @@
 /* shared.c - one budget for several graphs of a device: two batch sizes in training, validation. */
+#include "core/mem.h"
 #include "device/cpu/gemm/onednn.h"
 #include "graph/fixture.h"
 #include "graph/train.h"
@@ -240,6 +241,67 @@ CASE(a_graph_is_planned_again_within_what_is_left)
     weir_release(late);
     CHECK_OK(run(&s, s.train[0], s.loss[0]));
     shared_close(&s);
+}
+
+/* Records and runs the first graph at its whole size, so that what is made next has it planned
+ * again. */
+static weir_tensor *crowded(shared *s)
+{
+    weir_graph_stats st;
+    char             text[24];
+
+    CHECK_OK(fill(s->t.x, s->t.y, 1));
+    CHECK_OK(record_training(s, 0, NULL));
+    CHECK_OK(run(s, s->train[0], s->loss[0]));
+    weir_graph_free(s->train[0]);
+    snprintf(text, sizeof text, "%zu", s->highest);
+    CHECK_OK(record_training(s, 0, &(weir_plan_options){.budget = text, .shared_budget = true}));
+    CHECK_OK(run(s, s->train[0], s->loss[0]));
+    CHECK_OK(weir_graph_stats_of(s->train[0], &st));
+    return beside(s->t.d, st.arena_bytes / 4);
+}
+
+/* Allocation n fails, and all later ones if sticky, while a graph is planned again: a status, and
+ * the next run does it with the same bits. False once nothing fails any more. */
+static bool refit_fails_at(int64_t n, bool sticky, uint64_t *bits)
+{
+    shared           s;
+    weir_graph_stats st;
+    size_t           measured;
+
+    if (!shared_open(&s))
+        return false;
+    weir_tensor *const late = crowded(&s);
+    weir_mem_fail_nth(n, sticky);
+    const weir_status status = weir_graph_run(s.train[0]);
+    const bool        failed = weir_mem_failed();
+    weir_mem_fail_nth(-1, false);
+    CHECK(status == WEIR_OK || (failed && status == WEIR_ERR_NOMEM));
+    if (status != WEIR_OK)
+        CHECK_OK(weir_graph_run(s.train[0]));
+    CHECK_OK(weir_graph_stats_of(s.train[0], &st));
+    CHECK(st.planned_peak_bytes <= s.highest && st.refitted >= 1);
+    const uint64_t mine = train_hash(train_bits(&s.t), s.loss[0]);
+    CHECK(*bits == 0 || *bits == mine);
+    *bits = mine;
+    CHECK_OK(weir_graph_measure(s.train[0], &measured));
+    CHECK(measured == st.arena_bytes);
+    weir_release(late);
+    shared_close(&s);
+    return failed;
+}
+
+/* Planning again makes thousands of allocations: each of the first dozen, then ever fewer. */
+CASE(failing_memory_does_not_lose_a_graph_that_is_planned_again)
+{
+    uint64_t bits = 0;
+
+    for (int sticky = 0; sticky < 2; sticky++) {
+        int64_t n = 0;
+        while (refit_fails_at(n, sticky, &bits) && n < 1 << 20)
+            n += n < 12 ? 1 : n / 2;
+        CHECK(n > 12 && n < 1 << 20);
+    }
 }
 
 /* A budget of the device is shared, too; without it the graphs may take what their plans need. */
