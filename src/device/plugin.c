@@ -14,6 +14,7 @@ enum { NAME_MAX_BYTES = 32, PATH_BYTES = 4096 };
 
 static const weir_plugin_host host = {
     .version = WEIR_VERSION_STRING,
+    .host = sizeof(weir_plugin_host),
     .device = sizeof(weir_device),
     .kargs = sizeof(weir_kargs),
     .ops = sizeof(weir_device_ops),

@@ -12,7 +12,7 @@
 
 typedef struct weir_plugin_host {
     const char              *version;   /* of the library; the plugin's must be the same */
-    size_t                   device, kargs, ops, env;   /* sizes of the structs that both access */
+    size_t                   host, device, kargs, ops, env; /* sizes of structs that both access */
     weir_status (*fail)(weir_status s, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
     weir_status (*error_status)(void);

@@ -13,8 +13,8 @@ weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set);
  * the graph cannot be run then. */
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
-/* Plans a graph under a shared budget again, within what the budget leaves it now. On failure it has
- * a plan without a budget, which must not run (unmet), or, without memory for that, none
+/* Plans a graph under a shared budget again, within what the budget leaves it now. On failure it
+ * has a plan without a budget, which must not run (unmet), or, without memory for that, none
  * (WEIR_GRAPH_UNPLANNED). */
 weir_status weir_plan_refit(weir_graph *g);
 

@@ -126,14 +126,21 @@ weir_status weir_check_types(const weir_call *c, uint32_t types)
     return WEIR_OK;
 }
 
+weir_status weir_check_type(const weir_call *c, int i, weir_dtype t)
+{
+    const weir_dtype own = c->in[i].desc.dtype;
+
+    return own == t ? WEIR_OK
+                    : weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s: convert "
+                                     "one of them (weir_cast)", weir_dtype_name(t), i,
+                                     weir_dtype_name(own));
+}
+
 static weir_status check_one_type(const weir_call *c, uint32_t types)
 {
     WEIR_TRY(weir_check_types(c, types));
     for (int i = 1; i < c->nin; i++)
-        if (c->in[i].desc.dtype != c->in[0].desc.dtype)
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
-                                  weir_dtype_name(c->in[0].desc.dtype), i,
-                                  weir_dtype_name(c->in[i].desc.dtype));
+        WEIR_TRY(weir_check_type(c, i, c->in[0].desc.dtype));
     return WEIR_OK;
 }
 
@@ -187,9 +194,7 @@ weir_status weir_check_broadcast(const weir_call *c, weir_desc *out)
         if (!weir_shape_broadcast(&so_far, d, out))
             return weir_call_fail(WEIR_ERR_SHAPE, c,
                                   "input %d does not broadcast to those before it", i);
-        if (d->dtype != out->dtype)
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
-                                  weir_dtype_name(out->dtype), i, weir_dtype_name(d->dtype));
+        WEIR_TRY(weir_check_type(c, i, out->dtype));
     }
     return WEIR_OK;
 }

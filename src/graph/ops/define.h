@@ -34,6 +34,9 @@ char *weir_types_text(uint32_t types, char buf[WEIR_TYPES_TEXT]);
 weir_status weir_check_floats(const weir_call *c);
 weir_status weir_check_any_floats(const weir_call *c);
 
+/* Fails with ERR_DTYPE if input i is not of type t, which input 0 has. */
+weir_status weir_check_type(const weir_call *c, int i, weir_dtype t);
+
 /* Fails with ERR_SHAPE unless input i, called `name` in the message, has ndim axes. */
 weir_status weir_check_ndim(const weir_call *c, int i, const char *name, int ndim);
 

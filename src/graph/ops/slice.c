@@ -99,9 +99,7 @@ static weir_status concat_infer(weir_call *c)
 
     for (int i = 1; i < c->nin; i++) {
         weir_desc e = c->in[i].desc;
-        if (e.dtype != d.dtype)
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "input 0 is %s but input %d is %s",
-                                  weir_dtype_name(d.dtype), i, weir_dtype_name(e.dtype));
+        WEIR_TRY(weir_check_type(c, i, d.dtype));
         if (e.ndim != d.ndim || __builtin_add_overflow(d.dim[axis], e.dim[axis], &d.dim[axis]))
             return weir_call_fail(WEIR_ERR_SHAPE, c, "input %d cannot follow input 0", i);
         e.dim[axis] = d.dim[axis];

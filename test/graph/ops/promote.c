@@ -128,6 +128,21 @@ CASE(division_is_true_division)
     weir_device_close(d);
 }
 
+/* As PyTorch: products do not promote. The sentence says what helps. */
+CASE(products_of_two_types_are_refused)
+{
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    const double       v[N] = {1, 2, 3, 4};
+    weir_tensor *const a = weir_reshape(given(d, F32, v), 2, (int64_t[]){2, 2});
+    weir_tensor *const b = weir_reshape(given(d, F16, v), 2, (int64_t[]){2, 2});
+
+    CHECK(weir_matmul(a, b) == NULL && weir_error_status() == WEIR_ERR_DTYPE);
+    CHECK_TEXT(weir_error(), "input 0 is f32 but input 1 is f16: convert one of them (weir_cast)");
+    CHECK(weir_concat(2, (weir_tensor *[]){a, b}, 0) == NULL);
+    CHECK_TEXT(weir_error(), "convert one of them (weir_cast)");
+    weir_device_close(d);
+}
+
 /* Recorded and immediate calls give the same result, and the casts are not leaves. */
 CASE(gradients_return_to_the_type_they_came_from)
 {

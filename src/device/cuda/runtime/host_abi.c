@@ -16,9 +16,9 @@ static const weir_plugin_host *host;
 
 bool weir_cuda_bind_host(const weir_plugin_host *h)
 {
-    if (strcmp(h->version, WEIR_VERSION_STRING) != 0 || h->device != sizeof(weir_device) ||
-        h->kargs != sizeof(weir_kargs) || h->ops != sizeof(weir_device_ops) ||
-        h->env != sizeof(weir_env)) {
+    if (strcmp(h->version, WEIR_VERSION_STRING) != 0 || h->host != sizeof *h ||
+        h->device != sizeof(weir_device) || h->kargs != sizeof(weir_kargs) ||
+        h->ops != sizeof(weir_device_ops) || h->env != sizeof(weir_env)) {
         h->fail(WEIR_ERR_DEVICE, "weir_device_open: libweir has version %s, libweir_cuda has %s "
                 "or comes from another build", h->version, WEIR_VERSION_STRING);
         return false;
