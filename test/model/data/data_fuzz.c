@@ -107,18 +107,20 @@ CASE(damaged_files_never_crash)
 CASE(failing_memory_is_a_status)
 {
     static unsigned char b[BUFFER_BYTES], image[16 + 6 * 12];
+    const weir_augment   crop = {.height = 2, .width = 2, .scale = {0.5, 1}, .flip = 0.5};
     folder               f;
     CHECK_OR_RETURN(folder_make(&f));
     file_write(&f, 1, image, idx_images(image, 6, 4, 3));
     for (int format = 0; format < FORMATS; format++) {
+        weir_batches_options how = {.shuffle = true, .workers = 1};
+        if (format != 2)                        /* a table has no images to crop */
+            how.augment = &crop;
         file_write(&f, 0, b, sound(format, b));
         bool good = false;
         for (int64_t nth = 0; !good && nth < 40; nth++) {
             weir_mem_fail_nth(nth, false);
             weir_data    *d = load(format, &f);
-            weir_batches *deal =
-                d ? weir_batches_new(d, 1, &(weir_batches_options){.shuffle = true, .workers = 1})
-                  : NULL;
+            weir_batches *deal = d ? weir_batches_new(d, 1, &how) : NULL;
             good = !weir_mem_failed();
             weir_mem_fail_nth(-1, false);
             CHECK(good ? deal != NULL : weir_error_status() == WEIR_ERR_NOMEM);
