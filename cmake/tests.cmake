@@ -52,8 +52,8 @@ weir_sources(test_graph test/graph/compile buffering fault half handles levels
 weir_sources(test_graph test/graph/eager evict evict_hazard)
 weir_sources(test_graph test/graph/frontend autocast custom_op memory record)
 weir_sources(test_graph test/graph/ir names scope)
-weir_sources(test_graph test/graph/memory/budget budget cache frontier largest offloaded_state
-    offloaded_values placed_steps replan shared trained_policies value_ranges)
+weir_sources(test_graph test/graph/memory/budget budget cache frontier largest needs
+    offloaded_state offloaded_values placed_steps replan shared trained_policies value_ranges)
 weir_sources(test_graph test/graph/memory/explain explain head html picture)
 weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_order stepfile_text
     sweep)

@@ -295,12 +295,16 @@ for half in bf16 f16; do
 done
 bad 2 "bf16" bench graph --model cnn --precision f8
 good fit fit --model cnn --memory 3MB --steps 1 --json "$work/fit.json"
-says fit '   64 +[0-9.]+ MB +[0-9]+ +[0-9.]+ ms  fits'
-says fit 'does not fit'
+says fit '[0-9]+ +[0-9.]+ MB  too large'
+says fit '[0-9]+ +[0-9.]+ MB +[0-9]+ +[0-9.]+ ms  fits'
 says fit 'cnn: a batch of [0-9]+ fits in 3.000 MB'
 peak=$(sed -n 's/.*"planned_peak_bytes": \([0-9]*\),.*/\1/p' "$work/fit.json" | head -n 1)
 grep -q "\"measured_peak_bytes\": $peak," "$work/fit.json"
 check "$?" "weir fit measures the peak that it planned"
+good fit_plan fit --model mlp --memory 20MB --steps 0 --batch 64 --json "$work/fit_plan.json"
+says fit_plan 'mlp: a batch of [0-9]+ fits in 20.000 MB'
+! grep -qE 'measured|step_ms' "$work/fit_plan" "$work/fit_plan.json"
+check "$?" "weir fit --steps 0 measures nothing"
 bad 1 "the smallest that works is" fit --model cnn --memory 1kB
 bad 1 "12 leagues" fit --model cnn --memory '12 leagues'
 good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --off-policy dtr:eq

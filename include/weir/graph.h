@@ -104,6 +104,22 @@ WEIR_API weir_status weir_graph_resume(weir_graph *g);
  * options NULL: all defaults. */
 WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options);
 
+/* The memory that a step needs: bytes of its total peak, as in weir_plan_options.budget. */
+typedef struct weir_graph_needs {
+    size_t whole_bytes;         /* planned peak without a budget, on one stream */
+    size_t least_bytes;         /* of the smallest plan found: weir_graph_end, with the same
+                                 * options, accepts any budget from here on */
+    size_t floor_bytes;         /* proven: no plan of any kind needs less */
+} weir_graph_needs;
+
+/* Ends the recording like weir_graph_end, but finds the memory that the step needs instead of a
+ * plan that is fast, in a fraction of the time. Of the options, budget, measure, cache,
+ * profile_steps and shared_budget have no influence. Fails as weir_graph_end does, but never with
+ * ERR_BUDGET, and *needs is then zero. In either case the graph can only be freed: nothing of it
+ * was computed, and the values that were kept are gone. */
+WEIR_API weir_status weir_graph_end_needs(weir_graph *g, const weir_plan_options *options,
+                                          weir_graph_needs *needs);
+
 /* Runs the planned step once. It fails with the status of the operation or callback that failed
  * (ERR_INDEX for an index out of range), with ERR_STATE before weir_graph_end or if the host holds
  * an address of a value that must leave memory (weir_tensor_memory), with ERR_NOMEM if the arena

@@ -16,7 +16,7 @@
 #ifndef WEIR_PLAN_PUBLIC_H
 #define WEIR_PLAN_PUBLIC_H
 
-#include "weir/base.h"
+#include "weir/graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,17 +122,40 @@ WEIR_API char *weir_sweep_text(const weir_sweep *c, weir_sweep_format form);
 
 /* ---- the largest batch ---- */
 
-/* Plans a step for a batch of this size: WEIR_OK if it fits, ERR_BUDGET or ERR_NOMEM if it does
- * not; any other status ends the search. */
+/* Plans a step for a batch of this size, in samples: WEIR_OK if it fits, ERR_BUDGET or ERR_NOMEM if
+ * it does not; any other status ends the search. */
 typedef weir_status (*weir_batch_fn)(void *ctx, int64_t batch);
 
-/* Finds the largest batch from 1 to `most`, in samples, that fits: doubles it from `first` and then
- * halves the interval. *batch is one that `fits` accepted, and *batch + 1, unless it is above
- * `most`, was refused. (A planner may refuse one batch and accept a larger one; the search does not
- * look for these.) Fails as `fits` failed for a batch of 1; ERR_INVALID unless 1 <= first <= most.
- */
-WEIR_API weir_status weir_largest_batch(weir_batch_fn fits, void *ctx, int64_t first, int64_t most,
-                                        int64_t *batch);
+/* Finds what the step of such a batch needs, as weir_graph_end_needs does. ERR_BUDGET or ERR_NOMEM:
+ * too much to tell; any other status ends the search. */
+typedef weir_status (*weir_batch_needs_fn)(void *ctx, int64_t batch, weir_graph_needs *needs);
+
+/* A search for the largest batch that fits. */
+typedef struct weir_batch_search {
+    weir_batch_fn       fits;   /* costs most; called for about two batches if `needs` is there */
+    weir_batch_needs_fn needs;  /* NULL: unknown; every batch that is tried is planned */
+    void               *ctx;    /* passed on to both */
+    size_t              limit;  /* bytes that the needs are compared with; read with `needs` */
+    int64_t             first;  /* the first batch that is tried, in samples */
+    int64_t             most;   /* the largest batch allowed */
+    double              within; /* the share, below 1, by which the answer may be too small; 0: none
+                                 */
+} weir_batch_search;
+
+/* Finds the largest batch from 1 to most that fits. *batch is one that `fits` accepted. *batch + 1,
+ * unless it is above most, was refused: `fits` said so, or its floor_bytes prove that no plan is
+ * within the limit. (With `within`, the smallest batch known to be refused is at most that share
+ * above *batch.) A planner may refuse one batch and accept a larger one; the search does not look
+ * for these.
+ *
+ * With `needs`, secants through the bytes of two batches estimate the largest whose smallest plan
+ * is within the limit, usually in four to six calls; `fits` then settles it. Without, the batch is
+ * doubled from `first`, and then the interval halved.
+ *
+ * Fails as the callback that ended the search; *batch is then the largest that was accepted, 0 if
+ * none was. If no batch fits, it fails as `fits` did for a batch of 1. ERR_INVALID unless
+ * 1 <= first <= most < INT64_MAX and 0 <= within < 1. */
+WEIR_API weir_status weir_largest_batch(const weir_batch_search *search, int64_t *batch);
 
 /* ---- offsets alone ---- */
 

@@ -315,6 +315,14 @@ weir_plan_options tool_plan_options(const tool_options *o)
                                .profile_steps = (int)o->profile_steps};
 }
 
+weir_status tool_bench_case_fill(tool_bench_case *t, const tool_options *o)
+{
+    const network *const n = find(o->model);
+    const int64_t        px = o->image ? o->image : o->length ? o->length : n->px;
+
+    return write_data(t, n, classes_of(n, px), tool_simulated(o));
+}
+
 /* On failure t keeps what was made before; tool_bench_case_close frees it. */
 static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
 {
@@ -349,7 +357,7 @@ static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
         t->apply = weir_step_new(t->dev, record_apply, t, &(weir_step_options){graph, {0}});
     if (!t->x || !t->y || !t->optim || !t->step || (t->parts > 1 && !t->apply))
         return weir_error_status();
-    return o->dry ? WEIR_OK : write_data(t, n, classes_of(n, px), tool_simulated(o));
+    return o->dry ? WEIR_OK : tool_bench_case_fill(t, o);
 }
 
 weir_status tool_bench_case_open(tool_bench_case *t, const tool_options *o, bool graph)

@@ -3,14 +3,21 @@
 
 #include <string.h>
 
-/* A batch that was planned. */
+/* A batch that was tried: by what it needs, or by a plan. */
 typedef struct attempt {
     int64_t          batch;
-    weir_status      status;
-    weir_graph_stats stats;     /* if it fits */
+    bool             planned, fits;
+    weir_graph_needs needs;     /* if not planned; zero: too much to tell */
+    weir_graph_stats stats;     /* if it was planned and fits */
 } attempt;
 
-enum { MOST = 65536, ATTEMPTS = 40 };   /* doubling and halving take at most 33 attempts */
+/* A step that was recorded and planned. */
+typedef struct planned {
+    tool_bench_case t;
+    weir_graph     *graph;
+} planned;
+
+enum { MOST = 65536, ATTEMPTS = 200 };
 
 typedef struct fit {
     const tool_options *o;
@@ -18,99 +25,137 @@ typedef struct fit {
     size_t              bytes;
     attempt             tried[ATTEMPTS];
     int                 n, printed;
+    const attempt      *best;
+    planned             kept, next;     /* of the best batch; of the one being planned */
     double              step_ms;        /* measured, of the largest batch */
     size_t              peak;           /* measured, too */
 } fit;
 
 static void print_attempt(const attempt *a)
 {
-    if (a->status == WEIR_OK)
-        printf("%8lld %14.3f MB %10zu %12.3f ms  fits\n", (long long)a->batch,
-               (double)a->stats.planned_peak_bytes / 1e6, a->stats.recomputed, a->stats.extra_ms);
-    else
-        printf("%8lld %17s %10s %15s  does not fit\n", (long long)a->batch, "", "", "");
+    printf("%8lld", (long long)a->batch);
+    if (a->planned && a->fits)
+        printf(" %18s %14.3f MB %10zu %12.3f ms", "", (double)a->stats.planned_peak_bytes / 1e6,
+               a->stats.recomputed, a->stats.extra_ms);
+    else if (a->needs.least_bytes > 0)
+        printf(" %15.3f MB", (double)a->needs.least_bytes / 1e6);
+    printf("%s\n", a->planned ? a->fits ? "  fits" : "  no plan fits" : a->fits ? ""
+                                                                               : "  too large");
 }
 
-/* Nothing is printed before a batch fits: a search without one ends with a sentence alone. */
-static void print_attempts(fit *f)
+/* Nothing is printed before a batch may fit: a search without one ends with a sentence alone. */
+static void print_attempts(fit *f, const attempt *last)
 {
-    if (tool_quiet(f->o) || (f->tried[f->n - 1].status != WEIR_OK && f->printed == 0))
+    if (tool_quiet(f->o) || (!last->fits && f->printed == 0))
         return;
     if (f->printed == 0)
-        printf("%s in %.3f MB\n\n   batch      planned peak  run again      extra time\n",
-               f->o->model, (double)f->bytes / 1e6);
+        printf("%s in %.3f MB\n\n   batch      smallest plan      planned peak  run again"
+               "      extra time\n", f->o->model, (double)f->bytes / 1e6);
     for (; f->printed < f->n; f->printed++)
         print_attempt(&f->tried[f->printed]);
     fflush(stdout);
 }
 
-static weir_status open_case(const fit *f, tool_bench_case *t, int64_t batch, bool dry)
+static bool too_large(weir_status s)
+{
+    return s == WEIR_ERR_BUDGET || s == WEIR_ERR_NOMEM;
+}
+
+/* Notes an attempt and returns its status. */
+static weir_status note(fit *f, attempt a, weir_status s)
+{
+    a.fits = a.fits && s == WEIR_OK;
+    if (f->n == ATTEMPTS && (s == WEIR_OK || too_large(s)))
+        return weir_fail(WEIR_ERR_STATE, "no end after %d batches", ATTEMPTS);
+    if (s == WEIR_OK || too_large(s)) {
+        f->tried[f->n++] = a;
+        print_attempts(f, &f->tried[f->n - 1]);
+    }
+    return s;
+}
+
+static void close_planned(planned *p)
+{
+    weir_graph_free(p->graph);
+    tool_bench_case_close(&p->t);
+    *p = (planned){0};
+}
+
+/* Records the step of this batch; its data are not written. */
+static weir_status record(const fit *f, planned *p, int64_t batch)
 {
     tool_options o = *f->o;
 
     o.batch = batch;
     o.budget = f->budget;
-    o.dry = dry;
-    return tool_bench_case_open(t, &o, true);
+    o.dry = true;
+    WEIR_TRY(tool_bench_case_open(&p->t, &o, true));
+    p->graph = weir_graph_begin(p->t.dev);
+    return p->graph ? tool_bench_case_record(&p->t) : weir_error_status();
 }
 
-/* Records and plans the step of this batch (a weir_batch_fn). */
+/* A weir_batch_needs_fn. */
+static weir_status find_needs(void *ctx, int64_t batch, weir_graph_needs *needs)
+{
+    fit *const              f = ctx;
+    const weir_plan_options how = tool_plan_options(f->o);
+    planned                 p = {0};
+    weir_status             s = record(f, &p, batch);
+
+    if (s == WEIR_OK)
+        s = weir_graph_end_needs(p.graph, &how, needs);
+    close_planned(&p);
+    return note(f, (attempt){.batch = batch, .needs = *needs,
+                             .fits = needs->least_bytes <= f->bytes}, s);
+}
+
+/* A weir_batch_fn; keeps the plan. */
 static weir_status plan_batch(void *ctx, int64_t batch)
 {
     fit *const        f = ctx;
-    attempt *const    a = &f->tried[f->n];
-    tool_bench_case   t;
+    attempt           a = {.batch = batch, .planned = true, .fits = true};
     weir_plan_options how = tool_plan_options(f->o);
+    weir_status       s = record(f, &f->next, batch);
 
-    *a = (attempt){.batch = batch};
     how.budget = f->budget;
-    WEIR_TRY(open_case(f, &t, batch, true));
-    weir_graph *const g = weir_graph_begin(t.dev);
-    a->status = g ? tool_bench_case_record(&t) : weir_error_status();
-    if (a->status == WEIR_OK)
-        a->status = weir_graph_end(g, &how);
-    if (a->status == WEIR_OK)
-        a->status = weir_graph_stats_of(g, &a->stats);
-    weir_graph_free(g);
-    tool_bench_case_close(&t);
-    if (a->status == WEIR_OK || a->status == WEIR_ERR_BUDGET || a->status == WEIR_ERR_NOMEM) {
-        f->n++;
-        print_attempts(f);
+    if (s == WEIR_OK)
+        s = weir_graph_end(f->next.graph, &how);
+    if (s == WEIR_OK)
+        s = weir_graph_stats_of(f->next.graph, &a.stats);
+    if (s == WEIR_OK) {
+        close_planned(&f->kept);
+        f->kept = f->next;
+        f->next = (planned){0};
     }
-    return a->status;
-}
-
-/* Trains with the batch that was found. */
-static weir_status measure(fit *f, int64_t batch)
-{
-    tool_bench_case t;
-    weir_memory     m = {0};
-    size_t          arena = 0;
-
-    WEIR_TRY(open_case(f, &t, batch, false));
-    weir_status s = weir_step_run(t.step);
-    s = s == WEIR_OK ? weir_step_run(t.step) : s;       /* the second run makes no more choices */
-    const double begin = tool_clock_ms(t.dev);
-    for (int64_t i = 0; i < f->o->steps && s == WEIR_OK; i++)
-        s = weir_step_run(t.step);
-    f->step_ms = (tool_clock_ms(t.dev) - begin) / (double)f->o->steps;
-    s = s == WEIR_OK ? tool_bench_case_measure(&t, &m, &arena) : s;
-    f->peak = m.live_peak + arena;
-    tool_bench_case_close(&t);
+    close_planned(&f->next);
+    s = note(f, a, s);
+    f->best = s == WEIR_OK ? &f->tried[f->n - 1] : f->best;
     return s;
 }
 
-static const attempt *attempt_of(const fit *f, int64_t batch)
+/* Trains with the batch that was found, by the plan that was made. */
+static weir_status measure(fit *f)
 {
-    for (int i = 0; i < f->n; i++)
-        if (f->tried[i].batch == batch)
-            return &f->tried[i];
-    return NULL;
+    planned *const p = &f->kept;
+    weir_memory    m;
+    size_t         arena;
+
+    WEIR_TRY(tool_bench_case_fill(&p->t, f->o));
+    WEIR_TRY(weir_graph_run(p->graph));                 /* the next runs allocate nothing */
+    weir_device_reset_peak(p->t.dev);
+    WEIR_TRY(weir_graph_measure(p->graph, &arena));
+    weir_device_memory(p->t.dev, &m);
+    f->peak = m.live_peak + arena;
+    const double begin = tool_clock_ms(p->t.dev);
+    for (int64_t i = 0; i < f->o->steps; i++)
+        WEIR_TRY(weir_graph_run(p->graph));
+    f->step_ms = (tool_clock_ms(p->t.dev) - begin) / (double)f->o->steps;
+    return WEIR_OK;
 }
 
 static int write_json(const fit *f, int64_t batch)
 {
-    const attempt *const best = attempt_of(f, batch);
+    const attempt *const best = f->best;
     tool_json            j;
 
     if (!tool_json_begin(&j, f->o))
@@ -120,41 +165,48 @@ static int write_json(const fit *f, int64_t batch)
     tool_json_count(&j, "memory_bytes", f->bytes);
     tool_json_count(&j, "batch", (uint64_t)batch);
     tool_json_count(&j, "planned_peak_bytes", best->stats.planned_peak_bytes);
-    tool_json_count(&j, "measured_peak_bytes", f->peak);
+    if (f->o->steps > 0)
+        tool_json_count(&j, "measured_peak_bytes", f->peak);
     tool_json_count(&j, "unbudgeted_peak_bytes", best->stats.unbudgeted_peak_bytes);
     tool_json_count(&j, "recomputed", best->stats.recomputed);
     tool_json_number(&j, "extra_ms", best->stats.extra_ms);
-    tool_json_number(&j, "step_ms", f->step_ms);
-    tool_json_number(&j, "samples_per_second", (double)batch / f->step_ms * 1e3);
+    if (f->o->steps > 0) {
+        tool_json_number(&j, "step_ms", f->step_ms);
+        tool_json_number(&j, "samples_per_second", (double)batch / f->step_ms * 1e3);
+    }
     tool_json_open(&j, "tried", '[');
     for (int i = 0; i < f->n; i++) {
         const attempt *const a = &f->tried[i];
         tool_json_open(&j, NULL, '{');
         tool_json_count(&j, "batch", (uint64_t)a->batch);
-        tool_json_bool(&j, "fits", a->status == WEIR_OK);
-        if (a->status == WEIR_OK)
+        tool_json_bool(&j, "fits", a->fits);
+        if (a->planned && a->fits)
             tool_json_count(&j, "planned_peak_bytes", a->stats.planned_peak_bytes);
+        if (!a->planned && a->needs.least_bytes > 0)
+            tool_json_count(&j, "least_bytes", a->needs.least_bytes);
         tool_json_close(&j, '}');
     }
     tool_json_close(&j, ']');
     return tool_json_end(&j);
 }
 
-static void print_result(const fit *f, int64_t batch)
+static void print_batch(const fit *f, int64_t batch)
 {
-    const attempt *const best = attempt_of(f, batch);
-    const size_t         whole = best->stats.unbudgeted_peak_bytes;
+    const weir_graph_stats *const s = &f->best->stats;
 
-    printf("\n%s: a batch of %lld fits in %.3f MB\n", f->o->model, (long long)batch,
-           (double)f->bytes / 1e6);
-    printf("  planned peak %.3f MB, measured %.3f MB", (double)best->stats.planned_peak_bytes / 1e6,
-           (double)f->peak / 1e6);
-    if (whole > best->stats.planned_peak_bytes)
-        printf("; without a budget %.3f MB", (double)whole / 1e6);
-    printf("\n  %.4g ms a step, %.4g samples a second%s\n", f->step_ms,
-           (double)batch / f->step_ms * 1e3, tool_simulated(f->o) ? " (simulated)" : "");
-    if (batch == MOST)
-        printf("  larger batches were not tried\n");
+    printf("\n%s: a batch of %lld fits in %.3f MB\n  planned peak %.3f MB", f->o->model,
+           (long long)batch, (double)f->bytes / 1e6, (double)s->planned_peak_bytes / 1e6);
+    if (s->unbudgeted_peak_bytes > s->planned_peak_bytes)
+        printf("; without a budget %.3f MB", (double)s->unbudgeted_peak_bytes / 1e6);
+    printf("%s\n", batch == MOST ? "\n  larger batches were not tried" : "");
+    fflush(stdout);
+}
+
+static void print_speed(const fit *f, int64_t batch)
+{
+    printf("  measured peak %.3f MB; %.4g ms a step, %.4g samples a second%s\n",
+           (double)f->peak / 1e6, f->step_ms, (double)batch / f->step_ms * 1e3,
+           tool_simulated(f->o) ? " (simulated)" : "");
 }
 
 /* The memory in bytes; "auto": what is free on the device now. */
@@ -179,15 +231,26 @@ static weir_status read_memory(fit *f)
 
 int tool_fit(const tool_options *o)
 {
-    fit     f = {.o = o};
-    int64_t batch = 0;
+    fit               f = {.o = o};
+    weir_batch_search s = {.fits = plan_batch, .needs = find_needs, .ctx = &f,
+                           .first = o->batch, .most = MOST};
+    int64_t           batch = 0;
+    int               code = TOOL_DONE;
 
     if (read_memory(&f) != WEIR_OK)
         return tool_failed(o);
-    if (weir_largest_batch(plan_batch, &f, o->batch, MOST, &batch) != WEIR_OK ||
-        measure(&f, batch) != WEIR_OK)
-        return tool_failed(o);
-    if (!tool_quiet(o))
-        print_result(&f, batch);
-    return o->json ? write_json(&f, batch) : TOOL_DONE;
+    s.limit = f.bytes;
+    weir_status status = weir_largest_batch(&s, &batch);
+    if (status == WEIR_OK && !tool_quiet(o))
+        print_batch(&f, batch);
+    if (status == WEIR_OK && o->steps > 0)
+        status = measure(&f);
+    if (status != WEIR_OK)
+        code = tool_failed(o);
+    else if (o->steps > 0 && !tool_quiet(o))
+        print_speed(&f, batch);
+    if (code == TOOL_DONE && o->json)
+        code = write_json(&f, batch);
+    close_planned(&f.kept);
+    return code;
 }

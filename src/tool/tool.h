@@ -225,6 +225,9 @@ weir_plan_options tool_plan_options(const tool_options *o);
 weir_status tool_bench_case_open(tool_bench_case *t, const tool_options *o, bool graph);
 void        tool_bench_case_close(tool_bench_case *t);
 
+/* Writes the data of a case that was opened dry. */
+weir_status tool_bench_case_fill(tool_bench_case *t, const tool_options *o);
+
 /* The training step itself (a weir_step_fn; ctx is the case). */
 weir_status tool_bench_case_record(void *ctx);
 

@@ -105,14 +105,20 @@ static weir_status plan(weir_graph *g, uint32_t passes, const weir_plan_options 
     return weir_plan_settle(g);
 }
 
-static weir_status make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+/* Checks the options and runs the passes. */
+static weir_status prepare(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     g->placement = weir_place_named(options ? options->placement : NULL);
     if (!g->placement)
         return WEIR_ERR_INVALID;
     if (options)
         WEIR_TRY(weir_budget_check(options));
-    WEIR_TRY(run_passes(g, passes));
+    return run_passes(g, passes);
+}
+
+static weir_status make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
+{
+    WEIR_TRY(prepare(g, passes, options));
     weir_plan_options within = options ? *options : (weir_plan_options){0};
     const bool        of_device = !within.budget && g->session->budget[0];
     if (of_device)
@@ -128,6 +134,26 @@ weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_optio
 
     weir_progress_begin(&w, g->session->progress, g->session->progress_context);
     return weir_progress_end(&w, "weir_graph_end", make(g, passes, options));
+}
+
+static weir_status find_needs(weir_graph *g, uint32_t passes, const weir_plan_options *options,
+                              weir_graph_needs *n)
+{
+    const weir_plan_options none = {0};
+
+    WEIR_TRY(prepare(g, passes, options));
+    weir_progress_phase("placement");
+    WEIR_TRY(weir_plan_build(g, passes));
+    return weir_budget_needs(g, passes, options ? options : &none, n);
+}
+
+weir_status weir_plan_needs(weir_graph *g, uint32_t passes, const weir_plan_options *options,
+                            weir_graph_needs *n)
+{
+    weir_progress_watch w;
+
+    weir_progress_begin(&w, g->session->progress, g->session->progress_context);
+    return weir_progress_end(&w, "weir_graph_end_needs", find_needs(g, passes, options, n));
 }
 
 /* Restores the nodes as they were before the budget changed them. */

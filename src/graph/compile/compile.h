@@ -13,6 +13,11 @@ weir_status weir_passes_from(const weir_plan_options *o, uint32_t *set);
  * the graph cannot be run then. */
 weir_status weir_plan_make(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
+/* Runs the passes and finds the memory that a closed recording needs; it cannot be run then. Fails
+ * as weir_plan_make, but for ERR_BUDGET. */
+weir_status weir_plan_needs(weir_graph *g, uint32_t passes, const weir_plan_options *options,
+                            weir_graph_needs *n);
+
 /* Plans a graph under a shared budget again, within what the budget leaves it now. On failure it
  * has a plan without a budget, which must not run (unmet), or, without memory for that, none
  * (WEIR_GRAPH_UNPLANNED). */

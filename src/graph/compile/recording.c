@@ -233,26 +233,38 @@ weir_status weir_graph_resume(weir_graph *g)
     return WEIR_OK;
 }
 
-weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
+/* Closes the recording, with numbered names; it is broken until it is planned. */
+static weir_status close_whole(weir_graph *g, const weir_plan_options *options, uint32_t *passes)
 {
-    uint32_t passes;
-
-    WEIR_VISIT_OF(g, "weir_graph_end", "the graph");
-    if (g->state != WEIR_GRAPH_RECORDING && g->state != WEIR_GRAPH_SUSPENDED)
-        return weir_fail(WEIR_ERR_STATE, "weir_graph_end: the graph is not being recorded%s",
-                         g->state == WEIR_GRAPH_PLANNED ? ", it has been planned already" : "");
     weir_status status = check_whole(g);
+
     if (status == WEIR_OK)
-        status = weir_passes_from(options, &passes);
-    const double now = weir_now();
-    g->record_ms = (now - g->began) * 1e3;
+        status = weir_passes_from(options, passes);
+    g->record_ms = (weir_now() - g->began) * 1e3;
     g->recorded = g->nodes.n;
     close_recording(g);
     g->state = WEIR_GRAPH_BROKEN;
     if (status == WEIR_OK)
         status = weir_names_number(&g->names);
-    if (status == WEIR_OK)
-        status = weir_recorded_make(g);
+    return status == WEIR_OK ? weir_recorded_make(g) : status;
+}
+
+static weir_status check_open(const char *who, const weir_graph *g)
+{
+    if (g->state != WEIR_GRAPH_RECORDING && g->state != WEIR_GRAPH_SUSPENDED)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph is not being recorded%s", who,
+                         g->state == WEIR_GRAPH_PLANNED ? ", it has been planned already" : "");
+    return WEIR_OK;
+}
+
+weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
+{
+    uint32_t passes;
+
+    WEIR_VISIT_OF(g, "weir_graph_end", "the graph");
+    WEIR_TRY(check_open("weir_graph_end", g));
+    const double now = weir_now();
+    weir_status  status = close_whole(g, options, &passes);
     if (status == WEIR_OK)
         status = weir_plan_make(g, passes, options);
     if (status == WEIR_OK)
@@ -262,6 +274,28 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     if (status != WEIR_OK)
         g->broken_by = weir_mem_strdup(weir_error());
     g->plan_ms = (weir_now() - now) * 1e3;
+    return status;
+}
+
+weir_status weir_graph_end_needs(weir_graph *g, const weir_plan_options *options,
+                                 weir_graph_needs *needs)
+{
+    uint32_t passes;
+
+    WEIR_VISIT_OF(g, "weir_graph_end_needs", "the graph");
+    if (!needs)
+        return weir_fail_null("graph_end_needs", "needs");
+    *needs = (weir_graph_needs){0};
+    WEIR_TRY(check_open("weir_graph_end_needs", g));
+    weir_graph_needs found = {0};
+    weir_status      status = close_whole(g, options, &passes);
+    if (status == WEIR_OK)
+        status = weir_plan_needs(g, passes, options, &found);
+    fail_values(g);
+    g->broken_by = weir_mem_strdup(status == WEIR_OK ? "it was ended by weir_graph_end_needs"
+                                                     : weir_error());
+    if (status == WEIR_OK)
+        *needs = found;
     return status;
 }
 

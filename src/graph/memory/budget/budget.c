@@ -139,24 +139,33 @@ static weir_status fail_empty_step(const weir_budget_context *f, size_t budget)
                      budget, f->resident);
 }
 
-static weir_status fail_too_small(const weir_budget_context *f, size_t budget)
+/* Finds the proven lower bound on the bytes of any plan. */
+static weir_status floor_of(const weir_budget_context *f, size_t budget, size_t *bytes)
 {
-    if (f->g->nodes.n == 0)
-        return fail_empty_step(f, budget);
-    weir_string             peak = {0};
     const weir_mem_problem *p = f->widest.ops.n ? &f->widest : &f->problem;
     const weir_levers       levers = weir_levers_of(p);
     const size_t            base = f->resident - weir_mem_problem_resident_bytes(&f->widest);
     weir_bound              b;
 
     WEIR_TRY(weir_bound_quick(p, budget > base ? budget - base : 0, &levers, &b));
+    *bytes = base + b.feasible_bytes;
+    return WEIR_OK;
+}
+
+static weir_status fail_too_small(const weir_budget_context *f, size_t budget)
+{
+    if (f->g->nodes.n == 0)
+        return fail_empty_step(f, budget);
+    weir_string peak = {0};
+    size_t      least;
+
+    WEIR_TRY(floor_of(f, budget, &least));
     weir_format_node(&peak, f->g, f->peak_op, NULL);
     const weir_status status = weir_fail(
         WEIR_ERR_BUDGET, "budget of %zu bytes: the smallest that works is %zu (%zu of parameters, "
         "states, inputs and outputs, %zu for the step, most of it at %s, %s); no plan of any kind "
         "needs less than %zu", budget, f->resident + f->least, f->resident, f->least,
-        peak.at ? peak.at : "", weir_phase_name[f->g->nodes.at[f->peak_op].phase],
-        base + b.feasible_bytes);
+        peak.at ? peak.at : "", weir_phase_name[f->g->nodes.at[f->peak_op].phase], least);
     weir_mem_free(peak.at);
     return status;
 }
@@ -353,5 +362,43 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     weir_budget_context_free(&f);
     weir_budget_context_free(&all);
     weir_mem_trim();                        /* returns the memory of the search to the system */
+    return status;
+}
+
+/* Finds the smallest plan as attempt() does for a budget that nothing fits. */
+static weir_status find_needs(weir_budget_context *f, const weir_plan_options *options,
+                              weir_graph_needs *n)
+{
+    bool   fits;
+    size_t floor;
+
+    WEIR_TRY(make_problems(f, 0, options));
+    WEIR_TRY(fit_tightest(f, options->policy, &fits));
+    WEIR_TRY(floor_of(f, 0, &floor));
+    const size_t least = needs(f);
+    n->least_bytes = least < f->whole ? least : f->whole;
+    n->floor_bytes = floor < n->least_bytes ? floor : n->least_bytes;
+    return WEIR_OK;
+}
+
+weir_status weir_budget_needs(weir_graph *g, uint32_t passes, const weir_plan_options *options,
+                              weir_graph_needs *n)
+{
+    const size_t      whole = weir_plan_resident(g) + g->plan->arena;
+    weir_plan_options how = {.policy = options->policy, .cache = ""};
+    const weir_policy *policy;
+    const char        *variant;
+
+    *n = (weir_graph_needs){whole, whole, whole};
+    if (g->nodes.n == 0)
+        return WEIR_OK;
+    WEIR_TRY(weir_policy_find(how.policy, &policy, &variant));
+    WEIR_TRY(weir_policy_lossy(policy, variant, &g->lossy));
+    weir_budget_context f = {.g = g, .passes = passes, .whole = whole, .least = SIZE_MAX,
+                             .movable = may_move(g, how.policy) ? weir_least_movable(whole)
+                                                                : SIZE_MAX};
+    const weir_status status = find_needs(&f, &how, n);
+    weir_budget_context_free(&f);
+    weir_mem_trim();
     return status;
 }

@@ -14,6 +14,11 @@ weir_status weir_budget_check(const weir_plan_options *options);
  * plan fits; g keeps the plan it had. */
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options);
 
+/* Sets *n to the memory that the planned g needs under policy and placement of the options; their
+ * budget is not read. The plan stays as it is. */
+weir_status weir_budget_needs(weir_graph *g, uint32_t passes, const weir_plan_options *options,
+                              weir_graph_needs *n);
+
 /* Drops and recomputes the tensors of regions (weir_region_begin) unless a budget has changed the
  * graph already. */
 weir_status weir_region_apply(weir_graph *g, uint32_t passes);

@@ -1,32 +1,175 @@
-/* largest.c - the largest batch whose step fits: doubles, then halves the interval. */
+/* largest.c - the largest batch whose step fits: estimated by what steps need, settled by plans.
+ *
+ * The bytes of the smallest plan grow almost linearly with the batch. So the secant through two
+ * batches finds the largest one whose smallest plan fits within a few probes (regula falsi; every
+ * fifth probe halves or doubles instead, which bounds their number where growth is not linear).
+ * Plans then settle the answer, in growing steps away from the estimate and by halving the last of
+ * them. A batch whose proven floor exceeds the limit needs no plan to be refused. */
 #include "core/status.h"
 #include "weir/plan.h"
+
+/* A batch and what its step needs; needs of zero bytes are unknown. */
+typedef struct point {
+    int64_t          batch;
+    weir_graph_needs needs;
+} point;
+
+typedef struct state {
+    const weir_batch_search *s;
+    point low, high;        /* the largest that fits (batch 0: none), the smallest that does not */
+    point before;           /* the `low` or `high` before the last one */
+    bool  bounded;          /* `high` was found; else it is one above the largest allowed */
+} state;
 
 static bool too_large(weir_status s)
 {
     return s == WEIR_ERR_BUDGET || s == WEIR_ERR_NOMEM;
 }
 
-weir_status weir_largest_batch(weir_batch_fn fits, void *ctx, int64_t first, int64_t most,
-                               int64_t *batch)
+static bool near_enough(const weir_batch_search *s, int64_t low, int64_t high)
 {
-    int64_t     low = 0, high = 0;      /* the largest that fits, the smallest that does not */
-    weir_status s = WEIR_OK;
+    return high - low == 1 || (low > 0 && (double)(high - low) <= (double)low * s->within);
+}
 
-    if (!fits || !batch)
-        return weir_fail_null("largest_batch", fits ? "batch" : "fits");
-    if (first < 1 || most < first)
-        return weir_fail(WEIR_ERR_INVALID, "largest_batch: first %lld must be 1 to most, %lld",
-                         (long long)first, (long long)most);
-    for (int64_t n = first; high - low != 1;) {
-        s = fits(ctx, n);
-        if (s != WEIR_OK && !too_large(s))
-            return s;
-        *(s == WEIR_OK ? &low : &high) = n;
-        if (low == most || high == 1)
-            break;
-        n = high ? low + (high - low) / 2 : n > most / 2 ? most : 2 * n;
+static int64_t clamp(int64_t n, int64_t least, int64_t most)
+{
+    return n < least ? least : n > most ? most : n;
+}
+
+/* The zero of the line through a and b, relative to the limit; 0 without a rising line. Without
+ * a, the line begins in the origin. */
+static int64_t secant(const state *t, const point *a, const point *b)
+{
+    const double bytes = (double)b->needs.least_bytes;
+    const double rise = bytes - (double)a->needs.least_bytes;
+    const double run = (double)(b->batch - a->batch);
+    const double n = (double)b->batch + ((double)t->s->limit - bytes) * run / rise;
+
+    return rise == 0 || run / rise <= 0 ? 0 : n < 1 ? 1 : n > 1e15 ? (int64_t)1e15 : (int64_t)n;
+}
+
+/* The batch to try next. */
+static int64_t next(const state *t, int probes)
+{
+    enum { GROWTH = 64, PATIENCE = 5 };
+    const int64_t low = t->low.batch, high = t->high.batch;
+    const int64_t halfway = t->bounded ? low + (high - low) / 2 : 2 * low;
+    const bool    both = t->bounded && low > 0 && t->high.needs.least_bytes > 0;
+    const point  *at = low > 0 ? &t->low : &t->high;
+    int64_t       n = 0;
+
+    if (probes % PATIENCE != 0 && at->needs.least_bytes > 0)
+        n = both ? secant(t, &t->low, &t->high) : secant(t, &t->before, at);
+    if (n > 0 && !t->bounded && n / GROWTH > low)
+        n = low * GROWTH;
+    return clamp(n > 0 ? n : halfway, low + 1, high - 1);
+}
+
+/* Finds about the largest batch whose smallest plan is within the limit: t->low. */
+static weir_status estimate(state *t)
+{
+    const weir_batch_search *const s = t->s;
+    int64_t                        n = s->first;
+
+    for (int probes = 1; !near_enough(s, t->low.batch, t->high.batch); probes++) {
+        point             p = {.batch = n};
+        const weir_status status = s->needs(s->ctx, n, &p.needs);
+        if (status != WEIR_OK && !too_large(status))
+            return status;
+        if (status != WEIR_OK)
+            p.needs = (weir_graph_needs){0};
+        const bool   fits = status == WEIR_OK && p.needs.least_bytes <= s->limit;
+        point *const side = fits ? &t->low : &t->high;
+        t->before = fits || t->bounded ? *side : (point){0};
+        *side = p;
+        t->bounded = t->bounded || !fits;
+        n = next(t, probes);
     }
-    *batch = low;
-    return low ? WEIR_OK : s;
+    return WEIR_OK;
+}
+
+/* Asks for a plan, unless a bound proves that no plan fits. */
+static weir_status settle_one(const state *t, int64_t n)
+{
+    const weir_batch_search *const s = t->s;
+    weir_graph_needs               needs = {0};
+    weir_status                    status = WEIR_OK;
+
+    if (s->needs && n > t->low.batch) {
+        if (n == t->high.batch)
+            needs = t->high.needs;
+        else
+            status = s->needs(s->ctx, n, &needs);
+        if (status != WEIR_OK)
+            return status;
+        if (n > 1 && needs.floor_bytes > s->limit)
+            return weir_fail(WEIR_ERR_BUDGET, "largest_batch: a batch of %lld needs %zu bytes or "
+                             "more, above %zu", (long long)n, needs.floor_bytes, s->limit);
+    }
+    return s->fits(s->ctx, n);
+}
+
+/* Whether the batch above the estimate is proven to be too large. */
+static bool proven(const state *t)
+{
+    return t->bounded && t->high.needs.floor_bytes > t->s->limit;
+}
+
+/* The batch to settle first. If nothing proves that the one above the estimate is too large, it
+ * comes first: if it is planned, the estimate needs no plan. */
+static int64_t start(const state *t)
+{
+    if (!t->s->needs)
+        return t->s->first;
+    if (t->low.batch == 0)
+        return 1;
+    return t->bounded && !proven(t) ? t->high.batch : t->low.batch;
+}
+
+/* Finds the largest batch that is planned: away from the estimate in growing steps, then by halving
+ * the last of them. */
+static weir_status settle(const state *t, int64_t *batch)
+{
+    const weir_batch_search *const s = t->s;
+    int64_t     n = start(t), high = proven(t) ? t->high.batch : 0, step = s->needs ? 1 : n;
+    weir_status status;
+
+    for (;;) {
+        status = settle_one(t, n);
+        if (status != WEIR_OK && !too_large(status))
+            return status;
+        *(status == WEIR_OK ? batch : &high) = n;
+        if (*batch == s->most || high == 1 || (high > 0 && near_enough(s, *batch, high)))
+            break;
+        if (high > 0 && *batch > 0) {
+            n = *batch + (high - *batch) / 2;
+        } else if (high > t->low.batch && t->low.batch > 0) {
+            n = t->low.batch;
+        } else {
+            n = high == 0               ? step < s->most - n ? n + step : s->most
+                : high - step > high / 2 ? high - step : high / 2;
+            step = step > s->most / 2 ? s->most : 2 * step;
+        }
+    }
+    return *batch > 0 ? WEIR_OK : status;
+}
+
+weir_status weir_largest_batch(const weir_batch_search *s, int64_t *batch)
+{
+    if (!s || !s->fits || !batch)
+        return weir_fail_null("largest_batch", !s ? "the search" : s->fits ? "batch" : "fits");
+    *batch = 0;
+    if (s->first < 1 || s->most < s->first)
+        return weir_fail(WEIR_ERR_INVALID, "largest_batch: first %lld must be 1 to most, %lld",
+                         (long long)s->first, (long long)s->most);
+    if (!(s->within >= 0 && s->within < 1))
+        return weir_fail(WEIR_ERR_INVALID, "largest_batch: within is %g, must be from 0 to 1",
+                         s->within);
+    if (s->most == INT64_MAX)
+        return weir_fail(WEIR_ERR_INVALID, "largest_batch: most is %lld, must be less",
+                         (long long)s->most);
+    state t = {.s = s, .high.batch = s->most + 1};
+    if (s->needs)
+        WEIR_TRY(estimate(&t));
+    return settle(&t, batch);
 }
