@@ -1,9 +1,9 @@
-"""make_stubs.py - writes the stubs of weir._capi, from the module that SWIG made, and of weir.tensor
-and the like, whose types are those of weir/singa/tensor.py.
+"""make_stubs.py - writes weir._capi and its stub, from the module that SWIG made, and the stubs of
+weir.tensor and the like, whose types are those of weir/singa/tensor.py.
 
-Usage: make_stubs.py CAPI.PY weir/singa PACKAGE; the stubs go to the folder PACKAGE. SWIG notes C
-types as annotations; here they become Python's. A C type that the tables do not know is an error,
-so that a new function cannot be forgotten.
+Usage: make_stubs.py CAPI.PY weir/singa PACKAGE; all goes to the folder PACKAGE. SWIG notes C types
+as annotations; in the stub they become Python's, and _capi.py has none. A C type that the tables do
+not know is an error, so that a new function cannot be forgotten.
 """
 import ast
 import os
@@ -161,6 +161,17 @@ class Stubs:
         return HEAD + "\n".join(self.lines) + "\n"
 
 
+# Checkers of types read _capi.pyi; what they can't know of _capi.py is what the extension module has.
+UNTYPED = "# The types are in _capi.pyi.\n# pyright: reportAttributeAccessIssue=false\n"
+
+
+def unannotated(text):
+    """SWIG's module without the C types in quotes, which are no types of Python."""
+    text = re.sub(r'^ +\w+: "[^"]*"$\n', "", text, flags=re.M)
+    text = re.sub(r'(?<=\w): "[^"]*"(?=[,)=]| = )', "", text)
+    return UNTYPED + re.sub(r'\) -> "[^"]*":$', "):", text, flags=re.M)
+
+
 def singa_stubs(folder, package):
     """For each module of weir/singa one that says that weir.NAME is weir.singa.NAME, as checkers of
     types do not look into a second folder of a package."""
@@ -189,9 +200,10 @@ def write(path, text):
 def main():
     capi, folder, package = sys.argv[1:]
     with open(capi, encoding="utf-8") as f:
-        text = Stubs(ast.parse(f.read())).text()
+        text = f.read()
     singa_stubs(folder, package)
-    write(os.path.join(package, "_capi.pyi"), text)
+    write(os.path.join(package, "_capi.py"), unannotated(text))
+    write(os.path.join(package, "_capi.pyi"), Stubs(ast.parse(text)).text())
 
 
 if __name__ == "__main__":

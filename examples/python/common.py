@@ -120,7 +120,7 @@ class Digits:
         if raw[:8].tobytes() != b"WDIGITS1":
             sys.exit(f"{path} does not begin like a file of digits")
         samples = raw[16:].reshape(-1, 65)
-        x, y = samples[:, :64].astype(np.float32) / 16, samples[:, 64].astype(np.int32)
+        x, y = samples[:, :64].astype(np.float32) / np.float32(16), samples[:, 64].astype(np.int32)
         test = np.arange(len(y)) % 5 == 0
         self.x, self.y, self.test_x, self.test_y = x[~test], y[~test], x[test], y[test]
 

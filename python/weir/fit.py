@@ -84,7 +84,8 @@ def largest_batch(model: Model, make_batch: Callable[[int], Sequence[Tensor]],
     if tensor is None:
         raise InvalidError("largest_batch: make_batch(1) returned no Tensor")
     device = tensor.device
-    options = cast("PlanOptions", {**plan, "budget": _memory(device, memory)})
+    budget = _memory(device, memory)
+    options: PlanOptions = {**plan, "budget": budget}
     random = capi.weir_device_random(device.handle)
     peaks: dict[int, int | None] = {}
     fits: dict[int, bool] = {}
@@ -100,5 +101,5 @@ def largest_batch(model: Model, make_batch: Callable[[int], Sequence[Tensor]],
     finally:
         capi.weir_device_set_random(device.handle, random)
     best = max(n for n in fits if fits[n])
-    return LargestBatch(best, cast("int", peaks[best]), cast("int", options["budget"]),
+    return LargestBatch(best, cast("int", peaks[best]), budget,
                         [Tried(n, peak) for n, peak in peaks.items()])

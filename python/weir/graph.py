@@ -227,7 +227,8 @@ def check_plan(device: Device, **plan: Unpack[PlanOptions]) -> None:
     kept. InvalidError if no step could have them: an unknown policy, variant of a policy, placement
     or pass, or a budget that is no size. Whether a budget suffices only the step itself tells."""
     plan["cache"] = ""
-    for tried in (plan, {"budget": 1, "policy": plan.get("policy"), "cache": ""}):
+    least: PlanOptions = {"budget": 1, "policy": plan.get("policy"), "cache": ""}
+    for tried in (plan, least):
         try:
             with Graph(device, **tried):
                 x = capi.weir_fill(device.handle, (capi.WEIR_F32, (64,)), 1.0)

@@ -64,7 +64,7 @@ def element_type(array: Array) -> int:
         raise errors.DtypeError(f"elements of type {array.dtype} are not supported") from None
 
 
-def _listed(numbers: ArrayLike, dtype: DTypeLike | None) -> Array:
+def _listed(numbers: object, dtype: DTypeLike | None) -> Array:
     """An array of numbers or a buffer; Python's floats in float32 unless a type is asked for."""
     plain = np.asarray(numbers)
     script = isinstance(numbers, (int, float, list, tuple))

@@ -35,6 +35,7 @@ class Dataset(Protocol):
 
     def __len__(self) -> int:
         """Number of samples."""
+        ...
 
     def __getitem__(self, index: int, /) -> object:
         """One sample."""

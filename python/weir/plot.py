@@ -50,60 +50,62 @@ def live_bytes(graph: Graph | Document) -> dict[str, list[int]]:
 def timeline(graph: Graph | Document, ax: Axes | None = None) -> Axes:
     """Live bytes of the arena by kind over the instructions; as lines the planned peak and, of a
     weir.Graph with a budget, what the budget leaves for the arena beside persistent tensors."""
-    ax = _axes(ax)
+    axes = _axes(ax)
     live = live_bytes(graph)
     steps = range(len(_plan(graph)["instructions"]))
     if live:
-        ax.stackplot(steps, *([b / MIB for b in row] for row in live.values()), labels=list(live),
-                     colors=[COLOURS.get(kind, OTHER) for kind in live], step="mid")
+        axes.stackplot(steps, *([b / MIB for b in row] for row in live.values()),
+                       labels=list(live), colors=[COLOURS.get(kind, OTHER) for kind in live],
+                       step="mid")
     peak = _plan(graph)["arena_bytes"] / MIB
-    ax.axhline(peak, color="black", linewidth=1, linestyle="--",
-               label=f"planned peak of the arena {peak:.3f} MiB")
+    axes.axhline(peak, color="black", linewidth=1, linestyle="--",
+                 label=f"planned peak of the arena {peak:.3f} MiB")
     title = f"A step of {len(steps)} instructions"
     if not isinstance(graph, dict):
         stats = graph.stats
         persistent, most = stats["persistent_bytes"], stats["budget_bytes"]
         title += f"; beside the arena {persistent / MIB:.3f} MiB are persistent"
         if most:
-            ax.axhline((most - persistent) / MIB, color="#c0392b", linewidth=1,
-                       label=f"budget {most / MIB:.3f} MiB, less what is persistent")
-    ax.set(xlabel="instruction", ylabel="live in the arena, MiB", ylim=(0, None), title=title)
-    ax.legend(loc="upper right")
-    return ax
+            axes.axhline((most - persistent) / MIB, color="#c0392b", linewidth=1,
+                         label=f"budget {most / MIB:.3f} MiB, less what is persistent")
+    axes.set(xlabel="instruction", ylabel="live in the arena, MiB", ylim=(0, None), title=title)
+    axes.legend(loc="upper right")
+    return axes
 
 
 def addresses(graph: Graph | Document, ax: Axes | None = None) -> Axes:
     """Lifetime x offset of everything in the arena, as rectangles."""
     from matplotlib.patches import Rectangle
-    ax = _axes(ax)
+    axes = _axes(ax)
     plan = _plan(graph)
     seen = set()
     for item in plan["items"]:
         kind = item["kind"]
-        ax.add_patch(Rectangle(
+        axes.add_patch(Rectangle(
             (item["first"] - 0.5, item["offset"] / MIB), item["last"] - item["first"] + 1,
             item["bytes"] / MIB, facecolor=COLOURS.get(kind, OTHER), edgecolor="white",
             linewidth=0.5, label=None if kind in seen else kind))
         seen.add(kind)
-    ax.set(xlabel="instruction", ylabel="offset in the arena, MiB",
-           title=f"Addresses of {len(plan['items'])} tensors and workspaces",
-           xlim=(-0.5, max(len(plan["instructions"]), 1) - 0.5),
-           ylim=(0, max(plan["arena_bytes"], 1) / MIB))
+    axes.set(xlabel="instruction", ylabel="offset in the arena, MiB",
+             title=f"Addresses of {len(plan['items'])} tensors and workspaces",
+             xlim=(-0.5, max(len(plan["instructions"]), 1) - 0.5),
+             ylim=(0, max(plan["arena_bytes"], 1) / MIB))
     if seen:
-        ax.legend(loc="upper right")
-    return ax
+        axes.legend(loc="upper right")
+    return axes
 
 
 def budget(points: Iterable[tuple[float, float]], ax: Axes | None = None, label: str | None = None,
            floor: float | None = None) -> Axes:
     """Time of a step against its memory: points are (bytes, seconds); floor: bytes below which no
     plan exists."""
-    ax = _axes(ax)
+    axes = _axes(ax)
     points = sorted(points)
-    ax.plot([b / MIB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
+    axes.plot([b / MIB for b, _ in points], [s * 1e3 for _, s in points], marker="o", label=label)
     if floor is not None:
-        ax.axvline(floor / MIB, color="black", linewidth=1, linestyle="--", label="smallest budget")
-    ax.set(xlabel="budget, MiB", ylabel="time of a step, ms", title="Time against memory")
+        axes.axvline(floor / MIB, color="black", linewidth=1, linestyle="--",
+                     label="smallest budget")
+    axes.set(xlabel="budget, MiB", ylabel="time of a step, ms", title="Time against memory")
     if label is not None or floor is not None:
-        ax.legend()
-    return ax
+        axes.legend()
+    return axes

@@ -263,18 +263,23 @@ class _OptimiserFile:
             _take_parts(archive, self.parts, set(), name_of, partial(self.state, table))
         for name, group in self.rates.items():
             if isinstance(group.lr, optimisers.Constant):
-                group.lr = float(archive[name])
-        counter = archive["optim.step"] if self.counts else archive.metadata.get("weir_counter")
-        self.optimiser.resume(float(step if counter is None else counter),
-                              self._rate_in(archive))
+                group.lr = _only(archive[name])
+        counter = (_only(archive["optim.step"]) if self.counts else
+                   float(archive.metadata.get("weir_counter", step)))
+        self.optimiser.resume(counter, self._rate_in(archive))
 
     def _rate_in(self, archive: Archive) -> float:
         """The rate that was set, or the other one that a C program's schedule wrote."""
-        rate = float(archive["optim.lr"])
+        rate = _only(archive["optim.lr"])
         if self.rate in archive:
             now = archive[self.rate]
-            return rate if now.dtype.type(rate) == now else float(now)
+            return rate if now.dtype.type(rate) == now else _only(now)
         return rate
+
+
+def _only(array: Array) -> float:
+    """An array's only element."""
+    return float(array.item())
 
 
 def _scaler_items(scaler: optimisers.LossScaler | None) -> dict[str, Item]:

@@ -214,7 +214,8 @@ def _array(value: Value | ArrayLike) -> Array:
     if hasattr(value, "detach"):
         there = cast("_TorchTensor", value).detach().cpu()
         there = there.float() if str(there.dtype) == "torch.bfloat16" else there
-        return np.from_dlpack(cast("NDArray[np.generic]", there.contiguous()))
+        elements = cast("NDArray[np.float32]", there.contiguous())     # or of another type
+        return np.from_dlpack(elements)
     return np.asarray(value)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, Union
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _capi as capi
 
@@ -18,8 +18,8 @@ __all__ = ["Array", "ArrayLike", "Axes", "Budget", "DTypeLike", "Handle", "Numbe
            "ShapeLike", "Stateful", "SupportsDLPack"]
 
 Number: TypeAlias = Union[int, float, np.integer, np.floating]
-Array: TypeAlias = NDArray[np.generic]                  # elements of any type
 Shape: TypeAlias = tuple[int, ...]
+Array: TypeAlias = np.ndarray[Shape, np.dtype[np.generic]]      # elements of any type
 ShapeLike: TypeAlias = Union[SupportsIndex, Sequence[SupportsIndex]]
 Axes: TypeAlias = Union[int, Sequence[int]]             # one axis or several
 # An element type: a name, SINGA's number, NumPy's type or Python's.
@@ -34,6 +34,7 @@ class Stateful(Protocol):
 
     def state_dict(self) -> Mapping[str, object]:
         """Where the object is."""
+        ...
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Goes on where state_dict was taken, or raises InvalidError and changes nothing."""
@@ -44,9 +45,11 @@ class SupportsDLPack(Protocol):
 
     def __dlpack__(self, *, max_version: tuple[int, int] | None = None) -> object:
         """A capsule with the elements."""
+        ...
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The kind and the number of the device that they lie on."""
+        ...
 
 
 # What the modules of the package pass to each other: tensors and devices of the core.

@@ -113,7 +113,7 @@ class Embedding(Layer):
         """Takes over a table (Tensor or array); frozen, it gets no gradient."""
         if not self._initialized:
             self._make(W.device if isinstance(W, tensor.Tensor) else None)
-            self.__dict__["_initialized"] = True
+            vars(self)["_initialized"] = True
         copy_into(self.W, W)
         self.W.requires_grad = not freeze
         self.W.stores_grad = not freeze

@@ -71,6 +71,7 @@ class Trains(Protocol[P, R_co]):
 
     def train_one_batch(self, *xs: P.args, **kwargs: P.kwargs) -> R_co:
         """A step of training."""
+        ...
 
 
 @contextlib.contextmanager
@@ -118,7 +119,7 @@ class Model(Layer, metaclass=ModelMeta):
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         self = super().__new__(cls)
-        self.__dict__.update(training=True, graph_mode=False, sequential=False, budget=None,
+        vars(self).update(training=True, graph_mode=False, sequential=False, budget=None,
                              _plan=(), precision=None, _captures={}, _inside=False,
                              _max_graphs=MAX_GRAPHS)
         return self
@@ -130,7 +131,7 @@ class Model(Layer, metaclass=ModelMeta):
 
     def _recorded(self, method: Callable[..., object], *args: object, **kwargs: object) -> object:
         """A call of the method as capture records it."""
-        self.__dict__["_inside"] = True
+        vars(self)["_inside"] = True
         try:
             with training_is(True), self._products(args, kwargs):
                 return method(self, *args, **kwargs)
@@ -140,17 +141,17 @@ class Model(Layer, metaclass=ModelMeta):
                                "from train_one_batch and read it after the call.")
             raise
         finally:
-            self.__dict__["_inside"] = False
+            vars(self)["_inside"] = False
 
     def _evaluated(self, method: Callable[..., object], *args: object) -> object:
         """A call of the method in evaluation, whatever the model is in."""
         before = self.training
-        self.__dict__.update(training=False, _inside=True)
+        vars(self).update(training=False, _inside=True)
         try:
             with training_is(False), self._products(args, {}):
                 return method(self, *args)
         finally:
-            self.__dict__.update(training=before, _inside=False)
+            vars(self).update(training=before, _inside=False)
 
     def _products(self, args: Sequence[object],
                   kwargs: Mapping[str, object]) -> AbstractContextManager[None]:
@@ -161,14 +162,14 @@ class Model(Layer, metaclass=ModelMeta):
         return autocast(self.precision, None if first is None else first.device)
 
     def _forget_graphs(self) -> None:
-        self.__dict__["_captures"] = {}
+        vars(self)["_captures"] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """For copies: graphs are this model's own."""
         return super().__getstate__() | {"_captures": {}}
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in ("optimizer", "precision") and self.__dict__.get(name) is not value:
+        if name in ("optimizer", "precision") and vars(self).get(name) is not value:
             self._forget_graphs()       # they are made with the old one
         super().__setattr__(name, value)
 
@@ -229,7 +230,7 @@ class Model(Layer, metaclass=ModelMeta):
         self._check_plan(budget=budget, **plan)
         if "disable" in plan:
             plan["disable"] = core.pass_names(plan["disable"])
-        self.__dict__["_plan"] = tuple(sorted(plan.items()))
+        vars(self)["_plan"] = tuple(sorted(plan.items()))
         self.graph_mode = bool(mode)
         self.sequential = bool(sequential)
         self.budget = budget
@@ -238,7 +239,7 @@ class Model(Layer, metaclass=ModelMeta):
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise errors.InvalidError(f"max_graphs is {most!r}, must be a number of graphs, 1 or "
                                       "more")
-        self.__dict__["_max_graphs"] = most
+        vars(self)["_max_graphs"] = most
         for capture in self._captures.values():
             capture.limit(most)
 

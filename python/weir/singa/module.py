@@ -24,7 +24,7 @@ class Module(Layer):
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         self = super().__new__(cls)
-        self.__dict__.update(training=True, graph_mode=False, sequential=False, device=core.cpu())
+        vars(self).update(training=True, graph_mode=False, sequential=False, device=core.cpu())
         return self
 
     def on_device(self, device: core.Device) -> None:

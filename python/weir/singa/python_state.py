@@ -40,7 +40,7 @@ class PythonState:
         before = self._look()
         yield
         after = self._look()
-        told = self._model.__dict__.setdefault("_told", set())
+        told = vars(self._model).setdefault("_told", set())
         for key, old in before.items():
             new = after.get(key, old)
             if old != new and key not in told:
@@ -72,7 +72,7 @@ class PythonState:
             for name, value in vars(layer).items():
                 if not _of_package(layer, name):
                     _note(seen, owner, name, value)
-        optimizer = self._model.__dict__.get("optimizer")
+        optimizer = vars(self._model).get("optimizer")
         for name, value in getattr(optimizer, "__dict__", {}).items():
             if isinstance(value, _PLAIN) and not name.startswith("_"):  # states are made in lists
                 _note(seen, f"{type(self._model).__name__}.optimizer", name, value)

@@ -49,6 +49,7 @@ class UnaryFunction(Protocol):
 
     def __call__(self, t: Tensor) -> Tensor:
         """The result, a new Tensor."""
+        ...
 
 
 class BinaryFunction(Protocol):
@@ -59,6 +60,7 @@ class BinaryFunction(Protocol):
 
     def __call__(self, lhs: Operand, rhs: Operand, ret: Tensor | None = None) -> Tensor:
         """The result, a new Tensor, or `ret`."""
+        ...
 
 
 class Comparison(Protocol):
@@ -69,6 +71,7 @@ class Comparison(Protocol):
 
     def __call__(self, t: Operand, x: Operand, ret: Tensor | None = None) -> Tensor:
         """The result, a new Tensor, or `ret`."""
+        ...
 
 
 F = TypeVar("F", UnaryFunction, BinaryFunction, Comparison)

@@ -43,6 +43,7 @@ class Computes(Protocol[P, R_co]):
 
     def forward(self, *xs: P.args, **kwargs: P.kwargs) -> R_co:
         """What the layer computes."""
+        ...
 
 
 def first_tensor(xs: Iterable[object]) -> Tensor | None:
@@ -64,7 +65,7 @@ def _initialized(initialize: F) -> F:
         first = first_tensor(xs)
         with (core.cpu() if first is None else first.device).at_once():
             initialize(self, *xs, **kwargs)
-        self.__dict__["_initialized"] = True
+        vars(self)["_initialized"] = True
         if not self._trains:
             self._set_trains(False)
     return cast("F", call)
@@ -116,7 +117,7 @@ class Layer(metaclass=LayerMeta):
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         self = super().__new__(cls)
-        self.__dict__.update(_name=None, _above=None, _layers={}, _initialized=False,
+        vars(self).update(_name=None, _above=None, _layers={}, _initialized=False,
                              _trains=True)
         return self
 
@@ -150,12 +151,12 @@ class Layer(metaclass=LayerMeta):
         return None if self._above is None else self._above()
 
     def __getstate__(self) -> dict[str, object]:
-        return self.__dict__ | {"_above": None}
+        return {**vars(self), "_above": None}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
         for layer in self._layers.values():
-            layer.__dict__["_above"] = weakref.ref(self)
+            vars(layer)["_above"] = weakref.ref(self)
 
     @property
     def name(self) -> str | None:
@@ -165,7 +166,7 @@ class Layer(metaclass=LayerMeta):
     @name.setter
     def name(self, name: str | None) -> None:
         old = self._name
-        self.__dict__["_name"] = name
+        vars(self)["_name"] = name
         for attribute, value in vars(self).items():
             if isinstance(value, Tensor) and value.name == _path(old, attribute):
                 value.name = _path(name, attribute)
@@ -174,7 +175,7 @@ class Layer(metaclass=LayerMeta):
 
     def _register(self, attribute: str, layer: Layer) -> None:
         self._layers[attribute] = layer
-        layer.__dict__["_above"] = weakref.ref(self)
+        vars(layer)["_above"] = weakref.ref(self)
         layer.name = _path(self._name, attribute)
 
     def __setattr__(self, attribute: str, value: object) -> None:
@@ -380,7 +381,7 @@ class Layer(metaclass=LayerMeta):
         return self.requires_grad_(False)
 
     def _set_trains(self, on: bool) -> None:
-        self.__dict__["_trains"] = on
+        vars(self)["_trains"] = on
         for t in vars(self).values():
             if isinstance(t, Tensor) and t.stores_grad:
                 t.requires_grad = on

@@ -49,8 +49,8 @@ class _Numbered(Layer):
     def _of(self, layers: list[Layer]) -> Self:
         """A container of the same kind of these layers, which keep the names they have here."""
         new = type(self).__new__(type(self))
-        new.__dict__.update({name: value for name, value in vars(self).items()
-                             if name not in new.__dict__}, _initialized=self._initialized)
+        vars(new).update({name: value for name, value in vars(self).items()
+                             if name not in vars(new)}, _initialized=self._initialized)
         new._layers.update((str(i), layer) for i, layer in enumerate(layers))
         return new
 
@@ -78,7 +78,7 @@ class LayerList(_Numbered):
 
     def __init__(self, layers: Iterable[Layer] = ()) -> None:
         super().__init__()
-        self.__dict__["_initialized"] = True        # it has no parameters of its own
+        vars(self)["_initialized"] = True        # it has no parameters of its own
         self.extend(layers)
 
     def insert(self, index: int, layer: Layer) -> None:

@@ -49,10 +49,11 @@ class Summary:
     levels: int = 0
 
     def __str__(self) -> str:
-        rows = [(r.depth, r.name, r.kind,
-                 None if r.output is None else
-                 (core.core_dtype(core.dtype_number(r.dtype)), r.output), r.shared,
-                 *astuple(r)[6:]) for r in self.rows]
+        rows: list[tuple[object, ...]] = [
+            (r.depth, r.name, r.kind,
+             None if r.output is None else
+             (core.core_dtype(core.dtype_number(r.dtype)), r.output), r.shared,
+             *astuple(r)[6:]) for r in self.rows]
         return capi.summary_text(rows, self.input.data.value.desc, self.levels)
 
     __repr__ = __str__
@@ -134,12 +135,12 @@ class _Watch:
             def call(*xs: object, layer: Layer = layer, forward: Callable[..., object]
                      = layer.forward, **kwargs: object) -> object:
                 return self.call(layer, forward, *xs, **kwargs)
-            layer.__dict__["forward"] = call
+            vars(layer)["forward"] = call
         try:
             yield
         finally:
             for layer in layers:
-                del layer.__dict__["forward"]
+                del vars(layer)["forward"]
 
 
 def summary_of(top: Layer, inputs: Sequence[object], forward: Callable[..., object],

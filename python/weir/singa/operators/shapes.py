@@ -439,7 +439,7 @@ class ScatterElements(Core):
         size = shape[axis]
         if indices.size and (indices.min() < -size or indices.max() >= size):
             raise ValueError(f"{self.name}: an index is outside an axis of size {size}")
-        places: list[Array] = list(np.indices(indices.shape))
+        places = np.indices(indices.shape)
         places[axis] = np.where(indices < 0, indices + size, indices)
         sources = np.full(shape, -1, np.int32)
         sources[tuple(places)] = np.arange(indices.size, dtype=np.int32).reshape(indices.shape)

@@ -171,8 +171,9 @@ def compare(op: BinaryCall, a: Tensor, b: Tensor) -> Handle:
 
 
 # Of an integer x and a number c between two whole ones: which comparison with which of them.
-_BETWEEN = {capi.weir_lt: (capi.weir_le, math.floor), capi.weir_le: (capi.weir_le, math.floor),
-            capi.weir_gt: (capi.weir_ge, math.ceil), capi.weir_ge: (capi.weir_ge, math.ceil)}
+_BETWEEN: dict[BinaryCall, tuple[BinaryCall, Callable[[Number], int]]] = {
+    capi.weir_lt: (capi.weir_le, math.floor), capi.weir_le: (capi.weir_le, math.floor),
+    capi.weir_gt: (capi.weir_ge, math.ceil), capi.weir_ge: (capi.weir_ge, math.ceil)}
 
 
 def compare_number(op: BinaryCall, x: Tensor, c: Number) -> Handle:

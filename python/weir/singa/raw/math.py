@@ -26,6 +26,7 @@ class UnaryFunction(Protocol):
 
     def __call__(self, t: Tensor, /) -> Tensor:
         """The result, a new raw tensor."""
+        ...
 
 
 class BinaryFunction(Protocol):
@@ -35,6 +36,7 @@ class BinaryFunction(Protocol):
 
     def __call__(self, a: Operand, b: Operand, /) -> Tensor:
         """The result, a new raw tensor."""
+        ...
 
 
 class Arithmetic(Protocol):
@@ -44,6 +46,7 @@ class Arithmetic(Protocol):
 
     def __call__(self, a: Operand, b: Operand, out: Tensor | None = None, /) -> Tensor:
         """The result, a new raw tensor, or `out`."""
+        ...
 
 
 FLT_MIN = 1.17549435e-38
@@ -159,12 +162,12 @@ def _truth(x: Number, like: Tensor) -> Tensor:
 def _logical(name: str, op: BinaryCall) -> BinaryFunction:
     """function(a, b) of which elements are not 0, one a number perhaps: 0 and 1 in float32."""
     def function(a: Operand, b: Operand) -> Tensor:
-        a, b = (a if isinstance(a, Tensor) else _truth(a, cast("Tensor", b)),
-                b if isinstance(b, Tensor) else _truth(b, a))
-        for x in (a, b):
-            if not is_float(x.data_type()) and x.data_type() != kBool:
+        like = a if isinstance(a, Tensor) else cast("Tensor", b)
+        x, y = (v if isinstance(v, Tensor) else _truth(v, like) for v in (a, b))
+        for v in (x, y):
+            if not is_float(v.data_type()) and v.data_type() != kBool:
                 raise TypeError(f"{name}: integers have no bit operations here; compare them first")
-        return _of(capi.weir_cast(op(arith.flags(a), arith.flags(b)), arith.F32), a)
+        return _of(capi.weir_cast(op(arith.flags(x), arith.flags(y)), arith.F32), x)
     function.__name__ = function.__qualname__ = name
     return function
 
@@ -221,7 +224,7 @@ def _dims(t: Tensor, axis: Axes | None) -> int:
     """The core's bit set of one axis, several, or None: all. Negative axes count from the end."""
     if axis is None:
         return (1 << t.nDim()) - 1
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = axis if isinstance(axis, (tuple, list)) else (cast("int", axis),)
     bits = 0
     for a in axes:
         if not -t.nDim() <= a < t.nDim():

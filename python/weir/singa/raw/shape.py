@@ -4,8 +4,9 @@ Transpose, Reshape and Broadcast look at the elements of their input (weir.raw.v
 transposed tensor and all others give elements of their own.
 """
 from __future__ import annotations
-from collections.abc import Iterable, Sequence
 
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from weir import _capi as capi
 from weir.errors import ShapeError
@@ -123,8 +124,8 @@ def WithSlice(t: Tensor, begin: Sequence[int], end: Sequence[int],
 
 def squeezed(shape: Shape, axis: Axes | None = None) -> Shape:
     """The shape without axes of size 1: one, several or all."""
-    axes = [a for a, size in enumerate(shape) if size == 1] if axis is None else axis
-    axes = axes if isinstance(axes, (tuple, list)) else (axes,)
+    given = [a for a, size in enumerate(shape) if size == 1] if axis is None else axis
+    axes = given if isinstance(given, (tuple, list)) else (cast("int", given),)
     for a in axes:
         if not -len(shape) <= a < len(shape) or shape[a] != 1:
             raise ValueError(f"squeeze: axis {a} is out of range for shape {shape}")

@@ -327,7 +327,7 @@ def _over(x: Tensor, c: Number) -> Handle:
 def _read_number(handle: Handle) -> float:
     out = np.empty((), core.numpy_dtype(core.singa_dtype(capi.weir_tensor_desc(handle)[0])))
     capi.read(handle, out)
-    return float(out)
+    return float(out.item())
 
 
 def result(handle: Handle, device: core.Device) -> Tensor:

@@ -6,7 +6,7 @@ graph.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weir import _capi as capi
 from weir import core
@@ -256,10 +256,8 @@ class OneCycle(_Wide):
 
 def value_at(of: DecayScheduler, step: Tensor) -> capi.weir_tensor:
     """The handle of a schedule's number at this step, in f64: what a script's own gives widened."""
-    if hasattr(of, "wide"):
-        wide: capi.weir_tensor = of.wide(step)
-        return wide
-    return capi.weir_cast(of(step).data.handle, capi.WEIR_F64)
+    wide: Callable[[Tensor], capi.weir_tensor] | None = getattr(of, "wide", None)
+    return capi.weir_cast(of(step).data.handle, capi.WEIR_F64) if wide is None else wide(step)
 
 
 def schedule(value: DecayScheduler | float, what: str) -> DecayScheduler:
