@@ -43,6 +43,7 @@
 }
 %enddef
 LONG_CALL(weir_graph_end)
+LONG_CALL(weir_graph_end_needs)
 LONG_CALL(weir_graph_load)
 LONG_CALL(weir_graph_run)
 LONG_CALL(weir_graph_measure)
@@ -250,3 +251,4 @@ typedef struct weir_graph {} weir_graph;
 %include "weir/saved.h"
 %include "glue_api.h"
 %include "glue_dlpack.h"
+%include "glue_fit.h"

@@ -16,14 +16,13 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Self, TypedDict, Unpack
 
 import numpy as np
 
 from . import _capi as capi, _swig
-from . import errors
-from . import planning_progress
+from . import errors, planning_progress
 from .dtypes import (  # noqa: F401
     core_dtype as core_dtype, dtype_name as dtype_name, dtype_number as dtype_number,
     is_float as is_float, kBFloat16 as kBFloat16, kBool as kBool, kChar as kChar,
@@ -243,9 +242,10 @@ class Device:
         self._recordings += 1
         self._graph = self._recordings
 
-    def end_graph(self, plan: capi.weir_plan_options | None = None
+    def end_graph(self, plan: capi.weir_plan_options | None = None,
+                  end: Callable[..., None] = capi.weir_graph_end
                   ) -> tuple[capi.weir_graph, list[object]]:
-        """(graph, what must be held as long as it): plan is a capi.weir_plan_options or None."""
+        """(graph, what must be held as long as it) after end(graph, plan), which ends it."""
         if self._model_graph is None:
             raise errors.StateError("end_graph: no graph is being recorded")
         if not self.recording:
@@ -256,7 +256,7 @@ class Device:
         graph, held = self._model_graph, self._held
         self._leave()
         with planning_progress.shown():
-            capi.weir_graph_end(graph, plan)
+            end(graph, plan)
         return graph, held
 
     def _leave(self) -> None:

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Unpack, cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar, Unpack
 
 from . import _capi as capi
 from .capture import Recording
@@ -18,10 +18,11 @@ from .typing import Budget
 
 
 class Tried(NamedTuple):
-    """A batch that was planned."""
+    """A batch that was tried: by its smallest plan, or by a plan within the memory."""
 
     batch: int
-    planned_peak_bytes: int | None      # None: it does not fit
+    planned_peak_bytes: int | None      # None: it does not fit, or no such plan was made
+    least_bytes: int | None             # of its smallest plan; None: not known
 
 
 class LargestBatch(NamedTuple):
@@ -42,30 +43,64 @@ def _memory(device: Device, memory: Budget) -> int:
     return found.auto_budget
 
 
-def _planned_peak(model: Model, batch: Sequence[Tensor], options: PlanOptions) -> int:
-    """Records a training step and plans it; nothing is computed."""
-    method = getattr(type(model).train_one_batch, "__wrapped__", type(model).train_one_batch)
-    tensors = [t for t in batch if isinstance(t, Tensor)]
-    device = tensors[0].device
-    recording = Recording(device, functools.partial(model._recorded, method), tuple(batch), {},
-                          tensors, [], plan_options(**options))
-    return Graph.planned(device, recording.graph, recording.held).stats["planned_peak_bytes"]
+class _Needs(Recording):
+    """A training step that is recorded only to find what memory it needs."""
+
+    def _end(self, plan: capi.weir_plan_options) -> tuple[capi.weir_graph, list[object]]:
+        self.needs = capi.weir_graph_needs()
+        return self.device.end_graph(plan, functools.partial(capi.weir_graph_end_needs,
+                                                             needs=self.needs))
 
 
-def _sizes(first: int, most: int, fits: dict[int, bool]) -> Iterator[int]:
-    """What to try next, by what was found: doubles, then halves the interval."""
-    low, high = 0, most + 1
-    n = first
-    while high - low > 1:
-        yield n
-        low, high = (n, high) if fits[n] else (low, n)
-        n = min(2 * n, most) if high > most else low + (high - low) // 2
+R = TypeVar("R", bound=Recording)
+
+
+class _Steps:
+    """The training steps of a model, which are recorded and planned; nothing is computed."""
+
+    def __init__(self, model: Model, make_batch: Callable[[int], Sequence[Tensor]],
+                 options: PlanOptions) -> None:
+        self.model, self.make_batch, self.options = model, make_batch, options
+        self.tried: list[Tried] = []
+        self.peaks: dict[int, int] = {}
+        self.refusal: BudgetError | OutOfMemoryError | None = None
+
+    def _recorded(self, kind: type[R], n: int) -> R:
+        method = getattr(type(self.model).train_one_batch, "__wrapped__",
+                         type(self.model).train_one_batch)
+        batch = self.make_batch(n)
+        tensors = [t for t in batch if isinstance(t, Tensor)]
+        return kind(tensors[0].device, functools.partial(self.model._recorded, method),
+                    tuple(batch), {}, tensors, [], plan_options(**self.options))
+
+    def needs(self, n: int) -> capi.weir_graph_needs | None:
+        """What a step needs; None if that is too much to tell."""
+        try:
+            found = self._recorded(_Needs, n).needs
+        except (BudgetError, OutOfMemoryError):
+            found = None
+        self.tried.append(Tried(n, None, found.least_bytes if found else None))
+        return found
+
+    def fits(self, n: int) -> bool:
+        """Whether a step can be planned within the memory."""
+        try:
+            recording = self._recorded(Recording, n)
+            graph = Graph.planned(recording.device, recording.graph, recording.held)
+            self.peaks[n] = graph.stats["planned_peak_bytes"]
+        except (BudgetError, OutOfMemoryError) as error:
+            self.refusal = error
+        self.tried.append(Tried(n, self.peaks.get(n), None))
+        return n in self.peaks
 
 
 def largest_batch(model: Model, make_batch: Callable[[int], Sequence[Tensor]],
                   memory: Budget = "auto", first: int = 1, most: int = 65536,
                   **plan: Unpack[PlanOptions]) -> LargestBatch:
     """The largest batch whose training step fits in the memory, found by planning alone.
+
+    Its step is planned within the memory; for the next larger batch the planner found no plan, or a
+    lower bound proves that no plan fits. The smallest plans of a few batches lead there.
 
     make_batch(n) returns the arguments of train_one_batch for n samples; their elements are not
     read. memory: bytes as a number or a text ("8GB"), or "auto", what is free now. plan: policy,
@@ -87,19 +122,11 @@ def largest_batch(model: Model, make_batch: Callable[[int], Sequence[Tensor]],
     budget = _memory(device, memory)
     options: PlanOptions = {**plan, "budget": budget}
     random = capi.weir_device_random(device.handle)
-    peaks: dict[int, int | None] = {}
-    fits: dict[int, bool] = {}
+    steps = _Steps(model, make_batch, options)
     try:
-        for n in _sizes(first, most, fits):
-            try:
-                peaks[n] = _planned_peak(model, make_batch(n), options)
-            except (BudgetError, OutOfMemoryError):
-                if n == 1:
-                    raise
-                peaks[n] = None
-            fits[n] = peaks[n] is not None
+        best = capi.largest_batch(steps.fits, steps.needs, budget, first, most)
     finally:
         capi.weir_device_set_random(device.handle, random)
-    best = max(n for n in fits if fits[n])
-    return LargestBatch(best, cast("int", peaks[best]), budget,
-                        [Tried(n, peak) for n, peak in peaks.items()])
+    if best == 0 and steps.refusal is not None:
+        raise steps.refusal
+    return LargestBatch(best, steps.peaks[best], budget, steps.tried)

@@ -280,6 +280,9 @@ class Recording:
         except BaseException:
             self.device.drop_graph()
             raise
+        return self._end(plan)
+
+    def _end(self, plan: capi.weir_plan_options) -> tuple[capi.weir_graph, list[object]]:
         return self.device.end_graph(plan)
 
     def _note(self, t: Tensor, by_value: Mapping[int, int]) -> Tensor:
