@@ -231,7 +231,7 @@ def facts(build):
 # Public functions that the op table of the tests calls by another name.
 TESTED_AS = {"norm": "norm2", "fill_int": "fill", "cross_entropy_ignore": "cross_entropy",
              "lr_step": "lr_schedule", "lr_exponential": "lr_schedule",
-             "lr_cosine": "lr_schedule"}
+             "lr_cosine": "lr_schedule", "attention_with": "attention_options"}
 GROUPS = [("floats", {"f32", "f64"}), ("halves", {"f16", "bf16"}),
           ("integers", {"i32", "i64", "u8"}), ("bool", {"bool"})]
 

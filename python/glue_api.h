@@ -496,6 +496,23 @@ PyObject *unscale(Py_ssize_t nparam, weir_tensor **param, Py_ssize_t ngrad, weir
     return weir_py_changed(s, pairs, n, grad, finite);
 }
 
+/* [y] of weir_attention_with, or, without k and v, of weir_attention_packed. */
+PyObject *attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
+                    int64_t kv_heads, int causal, double scale, double dropout, weir_tensor *mask,
+                    weir_tensor *lengths)
+{
+    const weir_attention_options o = {.heads = heads,
+                                      .kv_heads = kv_heads,
+                                      .causal = (weir_attention_causal)causal,
+                                      .scale = scale,
+                                      .dropout = dropout,
+                                      .mask = mask,
+                                      .lengths = lengths};
+    weir_tensor *y = k || v ? weir_attention_with(q, k, v, &o) : weir_attention_packed(q, &o);
+
+    return y ? weir_py_list(weir_tensor_device(q), 1, &y) : weir_py_failed(weir_error_status());
+}
+
 /* [y, hn, cn] of an LSTM, [y, hn] of a GRU. w: (w_ih, w_hh, b_ih, b_hh) of each layer and direction
  * in a row. */
 PyObject *rnn(bool lstm, weir_tensor *input, Py_ssize_t nx, weir_tensor **x, weir_tensor *h0,

@@ -34,6 +34,7 @@ OBJECTS = {
     ("gradients", "return"): "list[weir_tensor | None]",
     ("clip", "return"): "tuple[list[weir_tensor], weir_tensor | None]",
     ("unscale", "return"): "tuple[list[weir_tensor], weir_tensor]",
+    ("attention", "return"): "list[weir_tensor]",
     ("rnn", "return"): "list[weir_tensor]",
     ("checkpoint", "function"): "Callable[[list[weir_tensor]], list[weir_tensor]]",
     ("checkpoint", "return"): "tuple[object, list[weir_tensor]]",

@@ -192,6 +192,9 @@ LONG_CALL(weir_device_sync)
 %ignore weir_split;
 %ignore weir_lstm;
 %ignore weir_gru;
+%ignore weir_attention_options;
+%ignore weir_attention_with;
+%ignore weir_attention_packed;
 %ignore weir_rnn_weights;
 %ignore weir_rnn_options;
 %ignore weir_pair;

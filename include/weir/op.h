@@ -352,13 +352,49 @@ WEIR_API weir_tensor *weir_gemm(weir_tensor *a, weir_tensor *b, weir_tensor *c, 
  * NULL: one operand. ERR_INVALID for an equation that cannot be read. */
 WEIR_API weir_tensor *weir_einsum(const char *equation, weir_tensor *a, weir_tensor *b);
 
+/* Which keys row i of t queries sees where there are n of them: all; 0 to i (PyTorch's is_causal);
+ * 0 to i + n - t, so that the last query sees all (queries that follow cached keys). */
+typedef enum weir_attention_causal {
+    WEIR_ATTENTION_ALL,
+    WEIR_ATTENTION_FROM_FIRST,
+    WEIR_ATTENTION_FROM_LAST
+} weir_attention_causal;
+
+/* Of attention; {0} lacks the number of heads. */
+typedef struct weir_attention_options {
+    int64_t               heads;        /* of q; must be 1 or more */
+    int64_t               kv_heads;     /* of k and v, which divide heads; 0: heads. Head i of q
+                                         * reads head i / (heads / kv_heads) */
+    weir_attention_causal causal;       /* 0: a row of q sees all rows of k */
+    double                scale;        /* of scores; 0 means 1 / sqrt(d) */
+    double                dropout;      /* probability of leaving out a weight; 0: none */
+    weir_tensor          *mask;         /* NULL, or broadcasts to (b,heads,t,s): bool, true where a
+                                         * row of q sees a row of k; or a float that is added to
+                                         * the scaled score, of q's type, or f32 beside halves */
+    weir_tensor          *lengths;      /* NULL, or (b) i32 or i64: how many rows of k and v each
+                                         * batch has; below 0 is 0, above s is s */
+} weir_attention_options;
+
 /* Scaled dot-product attention (Vaswani et al. 2017): softmax(q k^T / sqrt(d)) v for each of the
  * heads, which lie side by side in the last axis: q (b,t,heads*d), k (b,s,heads*d),
- * v (b,s,heads*e) -> (b,t,heads*e). causal: row i of q sees rows 0..i of k and v; the other rows,
- * NaN included, affect neither its result nor its gradients. Neither scores nor probabilities are
- * stored. ERR_INVALID if heads is below 1, ERR_SHAPE if it does not divide the columns. */
+ * v (b,s,heads*e) -> (b,t,heads*e). causal: WEIR_ATTENTION_FROM_FIRST. Neither scores nor
+ * probabilities are stored. Views whose last axis has adjacent elements, such as the parts of a
+ * projection, are read in place.
+ *
+ * Rows of k and v that causal or lengths hide, NaN included, affect neither result nor gradients.
+ * A mask hides by weights of 0: v must be finite there. A row of q that sees nothing gives 0, and
+ * gradients of 0. Gradients reach a float mask, too. ERR_INVALID if heads is below 1, kv_heads does
+ * not divide it, or the dropout is not in [0, 1]; ERR_SHAPE if the columns do not divide into heads
+ * or a mask does not broadcast; ERR_DTYPE for other types of mask and lengths. */
 WEIR_API weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,
                                      bool causal);
+WEIR_API weir_tensor *weir_attention_with(weir_tensor *q, weir_tensor *k, weir_tensor *v,
+                                          const weir_attention_options *options);
+
+/* The same of queries, keys and values side by side, as one projection returns them:
+ * qkv (b,t,(heads + 2 kv_heads)*d) -> (b,t,heads*d). Its gradient is one tensor, too. */
+WEIR_API weir_tensor *weir_attention_packed(weir_tensor *qkv,
+                                            const weir_attention_options *options);
 
 /* x w^T + bias: x (n,i), w (o,i), bias (o) or NULL -> (n,o). */
 WEIR_API weir_tensor *weir_linear(weir_tensor *x, weir_tensor *w, weir_tensor *bias);

@@ -109,10 +109,16 @@ typedef struct weir_matmul_attr {
 
 /* ---- attention ---- */
 
-/* ATTENTION, ATTENTION_GRAD. The heads lie side by side in the last axis. causal: query i attends
- * to keys 0..i only. */
+/* The values of weir_attention_causal, for kernels, which do not include weir/op.h. */
+enum { WEIR_SIGHT_ALL, WEIR_SIGHT_FROM_FIRST, WEIR_SIGHT_FROM_LAST };
+
+/* ATTENTION, ATTENTION_GRAD. The heads lie side by side in the last axis; packed: those of q, k and
+ * v in one tensor, which is given three times. causal: WEIR_SIGHT. mask, lengths, dropout > 0: the
+ * call has these operands, the last being the key of the random numbers, after the others.
+ * mask_grad: the gradient has that of the mask as its last output. */
 typedef struct weir_attention_attr {
-    int64_t heads, causal;
+    int64_t heads, kv_heads, causal, packed, mask, lengths, mask_grad;
+    double  scale, dropout;
 } weir_attention_attr;
 
 /* ---- lstm ---- */

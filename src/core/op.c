@@ -7,6 +7,15 @@
 
 #include "core/status.h"
 
+bool weir_op_takes(const weir_opdef *def, int i, const weir_layout *l)
+{
+    const int last = l->desc.ndim - 1;
+
+    if (!(def->flags & (WEIR_STRIDED | WEIR_VIEW)))
+        return weir_shape_is_dense(l);
+    return !(def->unit_last >> i & 1) || last < 0 || l->desc.dim[last] <= 1 || l->stride[last] == 1;
+}
+
 const char *weir_op_name(weir_op op)
 {
     static const char *const names[WEIR_OP_COUNT] = {

@@ -61,6 +61,8 @@ typedef struct weir_opdef {
     uint32_t    reads_in;       /* bit i: the gradient reads input i's elements */
     uint32_t    reads_out;      /* bit i: the gradient reads output i's elements */
     uint32_t    differentiable; /* bit i: a gradient flows to input i */
+    uint32_t    unit_last;      /* bit i: kernels take any strides of input i, but elements of its
+                                 * last axis must be adjacent */
     uint32_t    promotes;       /* bit i: input i is cast to the common type of these inputs
                                  * (weir_dtype_promote) before the call is recorded */
     uint32_t    autocast_half;  /* bit i: in mixed precision (weir_autocast_begin) input i is cast
@@ -70,6 +72,9 @@ typedef struct weir_opdef {
     weir_status (*grad)(struct weir_grad *g);           /* records gradients; NULL: no gradient */
     double      (*flops)(const weir_call *c);           /* NULL: one per element of output 0 */
 } weir_opdef;
+
+/* True if kernels take input i with this layout; else a dense copy is made. */
+bool weir_op_takes(const weir_opdef *def, int i, const weir_layout *l);
 
 /* The operation's name as in its definition: "matmul". */
 const char *weir_op_name(weir_op op);

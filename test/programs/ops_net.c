@@ -108,6 +108,8 @@ static weir_status play_einsum(stage *s, const op *o, weir_tensor *const *in, we
     return one(weir_einsum(sums[o->a[0]].equation, in[0], o->nin > 1 ? in[1] : NULL), out);
 }
 
+/* ---- attention: a[0] heads, a[1] causal, a[2] heads of k, a[3] packed; f[0] dropout ---- */
+
 static bool draw_attention(maker *m, op *o)
 {
     const int64_t heads = dice_int(&m->r, 1, 3), d = dice_int(&m->r, 1, 4);
@@ -121,21 +123,36 @@ static bool draw_attention(maker *m, op *o)
         x = new_real(m, LEAF_PARAM, (weir_desc){m->p->type, 3, {2, dice_int(&m->r, 1, 6),
                                                                 heads * d}});
     const weir_desc q = desc_of(m, x);
-    const bool      self = dice_chance(&m->r, 40);
+    const bool      self = dice_chance(&m->r, 40), grouped = !self && dice_chance(&m->r, 30);
+    const int64_t   kv = grouped ? 1 : heads;
     weir_desc       k = q, v = q;
     k.dim[1] = v.dim[1] = self ? q.dim[1] : dice_int(&m->r, 1, 6);
-    v.dim[2] = self ? q.dim[2] : heads * dice_int(&m->r, 1, 4);
+    k.dim[2] = q.dim[2] / heads * kv;
+    v.dim[2] = self ? q.dim[2] : kv * dice_int(&m->r, 1, 4);
     op_in(o, x);
     op_in(o, self ? x : new_real(m, LEAF_PARAM, k));
     op_in(o, self && dice_chance(&m->r, 50) ? x : new_real(m, LEAF_INPUT, v));
+    if (dice_chance(&m->r, 30))
+        op_in(o, new_real(m, dice_chance(&m->r, 50) ? LEAF_PARAM : LEAF_INPUT,
+                          (weir_desc){m->p->type, 2, {q.dim[1], k.dim[1]}}));
     o->a[0] = heads;
-    o->a[1] = dice_chance(&m->r, 50);
+    o->a[1] = dice_int(&m->r, WEIR_ATTENTION_ALL, WEIR_ATTENTION_FROM_LAST);
+    o->a[2] = kv;
+    o->a[3] = heads == kv && o->nin == 3 && q.dim[2] % (3 * heads) == 0 && dice_chance(&m->r, 30);
+    o->f[0] = dice_chance(&m->r, 30) ? 0.4 : 0;
     return true;
 }
 static weir_status play_attention(stage *s, const op *o, weir_tensor *const *in, weir_tensor **out)
 {
+    const weir_attention_options how = {.heads = o->a[0],
+                                        .kv_heads = o->a[2],
+                                        .causal = (weir_attention_causal)o->a[1],
+                                        .dropout = o->f[0],
+                                        .mask = o->nin > 3 ? in[3] : NULL};
+
     (void)s;
-    return one(weir_attention(in[0], in[1], in[2], o->a[0], o->a[1]), out);
+    return one(o->a[3] ? weir_attention_packed(in[0], &how)
+                       : weir_attention_with(in[0], in[1], in[2], &how), out);
 }
 
 /* ---- recurrent: a[0] gates, a[1] both ways, a[2] mask or lengths, a[3] biases, a[4] h0 ---- */

@@ -225,8 +225,7 @@ static weir_status promote(weir_recording *r)
 static weir_status make_dense(weir_recording *r)
 {
     for (int i = 0; i < r->call.nin; i++) {
-        if (!(r->def->flags & (WEIR_STRIDED | WEIR_VIEW)) &&
-            !weir_shape_is_dense(&r->in[i]->layout)) {
+        if (!weir_op_takes(r->def, i, &r->in[i]->layout)) {
             WEIR_TRY(begin_scope(r));
             WEIR_TRY(replace(r, i, weir_copy(r->in[i])));
         }

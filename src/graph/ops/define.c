@@ -114,16 +114,21 @@ char *weir_types_text(uint32_t types, char buf[WEIR_TYPES_TEXT])
     return buf;
 }
 
-weir_status weir_check_types(const weir_call *c, uint32_t types)
+static weir_status check_first_types(const weir_call *c, int n, uint32_t types)
 {
     char text[WEIR_TYPES_TEXT];
 
-    for (int i = 0; i < c->nin; i++)
+    for (int i = 0; i < n; i++)
         if (!(types >> c->in[i].desc.dtype & 1))
             return weir_call_fail(WEIR_ERR_DTYPE, c, "input %d is %s but must be %s", i,
                                   weir_dtype_name(c->in[i].desc.dtype),
                                   weir_types_text(types, text));
     return WEIR_OK;
+}
+
+weir_status weir_check_types(const weir_call *c, uint32_t types)
+{
+    return check_first_types(c, c->nin, types);
 }
 
 weir_status weir_check_type(const weir_call *c, int i, weir_dtype t)
@@ -136,22 +141,27 @@ weir_status weir_check_type(const weir_call *c, int i, weir_dtype t)
                                      weir_dtype_name(own));
 }
 
-static weir_status check_one_type(const weir_call *c, uint32_t types)
+static weir_status check_one_type(const weir_call *c, int n, uint32_t types)
 {
-    WEIR_TRY(weir_check_types(c, types));
-    for (int i = 1; i < c->nin; i++)
+    WEIR_TRY(check_first_types(c, n, types));
+    for (int i = 1; i < n; i++)
         WEIR_TRY(weir_check_type(c, i, c->in[0].desc.dtype));
     return WEIR_OK;
 }
 
 weir_status weir_check_floats(const weir_call *c)
 {
-    return check_one_type(c, WEIR_TYPES_FLOAT);
+    return check_one_type(c, c->nin, WEIR_TYPES_FLOAT);
+}
+
+weir_status weir_check_first_floats(const weir_call *c, int n)
+{
+    return check_one_type(c, n, WEIR_TYPES_ANY_FLOAT);
 }
 
 weir_status weir_check_any_floats(const weir_call *c)
 {
-    return check_one_type(c, WEIR_TYPES_ANY_FLOAT);
+    return check_one_type(c, c->nin, WEIR_TYPES_ANY_FLOAT);
 }
 
 weir_status weir_axis_of(const char *who, const weir_desc *d, int axis, int *out)

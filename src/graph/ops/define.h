@@ -30,9 +30,11 @@ weir_status weir_check_types(const weir_call *c, uint32_t types);
 #define WEIR_TYPES_TEXT 64
 char *weir_types_text(uint32_t types, char buf[WEIR_TYPES_TEXT]);
 
-/* Fail with ERR_DTYPE unless all inputs have one type: f32 or f64; any float. */
+/* Fail with ERR_DTYPE unless all inputs have one type: f32 or f64; any float. The last one checks
+ * the first n inputs only. */
 weir_status weir_check_floats(const weir_call *c);
 weir_status weir_check_any_floats(const weir_call *c);
+weir_status weir_check_first_floats(const weir_call *c, int n);
 
 /* Fails with ERR_DTYPE if input i is not of type t, which input 0 has. */
 weir_status weir_check_type(const weir_call *c, int i, weir_dtype t);

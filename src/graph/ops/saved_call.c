@@ -133,28 +133,6 @@ static weir_status check_gather_grad(const weir_call *c)
     return check_forward(c, WEIR_OP_GATHER, a, sizeof *a, &table, &c->in[0].desc, dy);
 }
 
-/* q, k, v, y, lse, dy: types and shapes are those of the forward call. */
-static weir_status check_attention_grad(const weir_call *c)
-{
-    weir_layout out[WEIR_MAX_OUT];
-    weir_call   f = *c;
-
-    f.op = WEIR_OP_ATTENTION;
-    f.def = &weir_op_attention;
-    f.nin = 3;
-    f.nout = 2;
-    f.out = out;
-    WEIR_TRY(f.def->infer(&f));
-    for (int i = 3; i < 6; i++) {
-        const weir_desc *const want = &out[i == 4].desc;
-        WEIR_TRY(weir_check_dims(c, i, i == 4 ? "lse" : i == 3 ? "y" : "dy", want));
-        if (c->in[i].desc.dtype != want->dtype)
-            return weir_call_fail(WEIR_ERR_DTYPE, c, "input %d must be %s", i,
-                                  weir_dtype_name(want->dtype));
-    }
-    return WEIR_OK;
-}
-
 /* gates (t,n,4w), w_hh (4w,w), c (t,n,w), c0 (n,w), dh, dc (t,n,w) */
 static weir_status check_lstm_grad(const weir_call *c)
 {
@@ -315,8 +293,8 @@ static const rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_LOG_SOFTMAX_GRAD] = {.attr = "a"},
     [WEIR_OP_MATMUL] = {.attr = "bb"},
     [WEIR_OP_BATCH_MATMUL] = {.attr = "bb"},
-    [WEIR_OP_ATTENTION] = {.attr = "kb"},
-    [WEIR_OP_ATTENTION_GRAD] = {.attr = "kb", .check = check_attention_grad},
+    [WEIR_OP_ATTENTION] = {.attr = "kkkbbbbff"},
+    [WEIR_OP_ATTENTION_GRAD] = {.attr = "kkkbbbbff"},
     [WEIR_OP_LSTM] = {.attr = "b"},
     [WEIR_OP_LSTM_GRAD] = {.attr = "b", .check = check_lstm_grad},
     [WEIR_OP_CONV2D] = {.attr = CONV},

@@ -177,7 +177,7 @@ static weir_status read_operands(reader *r, said *s)
         WEIR_TRY(weir_words_whole(&r->w, 0, (int64_t)r->values.n - 1, &v));
         s->value[i] = r->values.at[v];
         s->in[i] = r->g->values.at[s->value[i]].layout;
-        if (!(s->call.def->flags & (WEIR_STRIDED | WEIR_VIEW)) && !weir_shape_is_dense(&s->in[i]))
+        if (!weir_op_takes(s->call.def, i, &s->in[i]))
             return WEIR_MISTAKE(r, "input %d of %s must be dense", r->w.line, i, s->call.def->name);
     }
     WEIR_TRY(weir_words_whole(&r->w, 0, WEIR_MAX_OUT, &s->nout));

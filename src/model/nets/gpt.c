@@ -43,15 +43,13 @@ typedef struct gpt {
 /* x + proj(attention(norm(x))), x (n t, width) */
 static weir_tensor *attend(const gpt *l, const block *b, weir_tensor *x, int64_t t)
 {
-    weir_tensor *part[3] = {NULL};      /* queries, keys, values (n, t, width) */
+    const weir_attention_options o = {.heads = l->heads, .causal = WEIR_ATTENTION_FROM_FIRST};
 
     if (!weir_unit_begin(x))
         return NULL;
     weir_tensor *y = weir_apply(b->qkv, weir_apply(b->norm1, x));
     y = weir_reshape(y, 3, (const int64_t[]){-1, t, 3 * l->width});
-    if (weir_split(y, 2, 3, NULL, part) != WEIR_OK)
-        return weir_unit_end(x, NULL);
-    y = weir_attention(part[0], part[1], part[2], l->heads, true);
+    y = weir_attention_packed(y, &o);
     y = weir_reshape(y, 2, (const int64_t[]){-1, l->width});
     return weir_unit_end(x, weir_add(x, weir_apply(b->proj, y)));
 }

@@ -1,4 +1,6 @@
 /* attention.c - attention and its gradient on the emulated card against the CPU's in f64. */
+#include <math.h>
+
 #include "device/cuda/kernels/attention_plan.h"
 #include "direct.h"
 
@@ -10,6 +12,15 @@ typedef struct shape {
 static weir_desc rows(weir_dtype t, int64_t b, int64_t n, int64_t columns)
 {
     return (weir_desc){.dtype = t, .ndim = 3, .dim = {b, n, columns}};
+}
+
+/* Of heads of d columns. */
+static weir_attention_attr options(int64_t heads, bool causal, int64_t d)
+{
+    return (weir_attention_attr){.heads = heads,
+                                 .kv_heads = heads,
+                                 .causal = causal,
+                                 .scale = d > 0 ? 1 / sqrt((double)d) : 1};
 }
 
 /* The allowed error includes the rounding of probabilities to the type. */
@@ -45,7 +56,7 @@ static void gradient(weir_device *d, weir_device *cpu, const shape *x, weir_dtyp
 
 static void attend(weir_device *d, weir_device *cpu, const shape *x, weir_dtype t)
 {
-    const weir_attention_attr a = {.heads = x->heads, .causal = x->causal};
+    const weir_attention_attr a = options(x->heads, x->causal, x->d);
     direct_tensor             in[6] = {direct_random(rows(t, x->b, x->t, x->heads * x->d), -1, 2),
                                        direct_random(rows(t, x->b, x->s, x->heads * x->d), -1.5, 1),
                                        direct_random(rows(t, x->b, x->s, x->heads * x->e), -1, 1)};
@@ -114,7 +125,7 @@ CASE(tensor_cores_take)
  * single elements gives the same bits. */
 static void places(weir_device *d, weir_dtype t, int64_t columns, bool cores)
 {
-    const weir_attention_attr a = {.heads = 2, .causal = true};
+    const weir_attention_attr a = options(2, true, columns);
     direct_ran                ran = {0};
     direct_tensor             in[3], out[2][2];
     for (int i = 0; i < 3; i++)
@@ -149,7 +160,7 @@ CASE(places_of_operands)
  * q do not. */
 static void gradients_of(weir_device *d, weir_device *cpu, double q, double k, double dy)
 {
-    const weir_attention_attr a = {.heads = 1};
+    const weir_attention_attr a = options(1, false, 32);
     const weir_desc           wide = rows(WEIR_F16, 1, 100, 32);
     direct_tensor             exact[6], got[3], want[3];
     direct_tensor in[6] = {direct_random(wide, -q, q), direct_random(wide, -k, k),
@@ -185,7 +196,7 @@ CASE(range_of_f16)
  * the rounding of scores, as exponents, and of halves. */
 static void large(weir_device *d, weir_device *cpu, weir_dtype t, double most)
 {
-    const weir_attention_attr a = {.heads = 1};
+    const weir_attention_attr a = options(1, false, 4);
     direct_tensor             in[3] = {direct_random(rows(t, 1, 9, 4), 20, 40),
                                        direct_random(rows(t, 1, 200, 4), -30, 30),
                                        direct_random(rows(t, 1, 200, 4), -1, 1)};

@@ -27,8 +27,8 @@ typedef struct ref_options {
     int64_t                 from[WEIR_MAX_DIMS], by[WEIR_MAX_DIMS];     /* slice: from, to, by */
     weir_dtype              cast;
     const char             *equation;       /* einsum */
-    int64_t                 heads;          /* attention */
-    bool                    causal;
+    int64_t                 heads, kv_heads;        /* attention; s: its scale */
+    bool                    causal, causal_last;
     int                     layers;         /* recurrent networks */
     bool                    both;           /* directions */
     weir_conv2d_options     conv;

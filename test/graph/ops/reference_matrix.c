@@ -135,46 +135,90 @@ void ref_einsum(ref_call *c)
     }
 }
 
-/* ---- attention: q (b,t,h*d), k (b,s,h*d), v (b,s,h*e) ---- */
+/* ---- attention: q (b,t,h*d), k (b,s,kv*d), v (b,s,kv*e), then a mask or lengths; or q, k and v
+ * side by side ---- */
 
-/* Row r of batch b, column k of head h, in a tensor of `heads` heads. */
-static long double in_head(const ref_array *a, int64_t b, int64_t r, int64_t h, int64_t k,
-                           int64_t heads)
+typedef struct heads {
+    const ref_call  *c;
+    const ref_array *q, *k, *v, *mask, *lengths;
+    int64_t          h, kv, d, e, t, s, b;
+    int64_t          to_k, to_v;        /* columns before k and v */
+} heads;
+
+static heads heads_of(const ref_call *c)
 {
-    const int64_t columns = a->desc.dim[2] / heads;
-    return (long double)a->at[ref_ravel(&a->desc, (int64_t[]){b, r, h * columns + k})];
+    const ref_array *const last = &c->in[c->nin - 1], *const more = c->nin > 3 ? last : NULL;
+    const bool             packed = c->nin == 1;
+    heads x = {.c = c, .q = &c->in[0], .k = &c->in[packed ? 0 : 1], .v = &c->in[packed ? 0 : 2]};
+    const bool lengths = more && (more->desc.dtype == WEIR_I32 || more->desc.dtype == WEIR_I64);
+
+    *(lengths ? &x.lengths : &x.mask) = more;
+    x.h = c->o->heads;
+    x.kv = c->o->kv_heads ? c->o->kv_heads : x.h;
+    x.b = x.q->desc.dim[0];
+    x.t = x.q->desc.dim[1];
+    x.s = x.k->desc.dim[1];
+    x.d = x.q->desc.dim[2] / (packed ? x.h + 2 * x.kv : x.h);
+    x.e = packed ? x.d : x.v->desc.dim[2] / x.kv;
+    x.to_k = packed ? x.h * x.d : 0;
+    x.to_v = packed ? (x.h + x.kv) * x.d : 0;
+    return x;
 }
 
-/* exp of the score of row r and key j. The maximum need not be subtracted first: the tests' scores
- * are small. */
-static long double weight(const ref_call *c, int64_t b, int64_t h, int64_t r, int64_t j)
+static long double column(const ref_array *a, int64_t b, int64_t r, int64_t k)
 {
-    const int64_t d = c->in[0].desc.dim[2] / c->o->heads;
-    long double   sum = 0;
+    return (long double)a->at[ref_ravel(&a->desc, (int64_t[]){b, r, k})];
+}
 
-    for (int64_t k = 0; k < d; k++)
-        sum += in_head(&c->in[0], b, r, h, k, c->o->heads) *
-               in_head(&c->in[1], b, j, h, k, c->o->heads);
-    return expl(d > 0 ? sum / sqrtl((long double)d) : 0);
+/* Does row r of q see row j of k? */
+static bool sees(const heads *x, int64_t b, int64_t r, int64_t j)
+{
+    const ref_options *const o = x->c->o;
+    int64_t                  n = x->lengths ? (int64_t)x->lengths->at[b] : x->s;
+
+    n = n > x->s ? x->s : n;
+    return j < n && !(o->causal && j > r) && !(o->causal_last && j > r + n - x->t);
+}
+
+/* exp of the score of row r and key j, 0 if it is hidden. The maximum need not be subtracted first:
+ * the tests' scores are small. */
+static long double weight(const heads *x, int64_t b, int64_t h, int64_t r, int64_t j)
+{
+    const int64_t    from = h / (x->h / x->kv), at[] = {b, h, r, j};
+    const double     s = x->c->o->s;
+    long double      sum = 0, add = 0;
+
+    for (int64_t k = 0; k < x->d; k++)
+        sum += column(x->q, b, r, h * x->d + k) * column(x->k, b, j, x->to_k + from * x->d + k);
+    sum *= s != 0 ? (long double)s : x->d > 0 ? 1 / sqrtl((long double)x->d) : 1;
+    if (x->mask) {
+        const weir_desc *const m = &x->mask->desc;
+        int64_t                i[4];
+        for (int axis = 0; axis < m->ndim; axis++)
+            i[axis] = m->dim[axis] == 1 ? 0 : at[4 - m->ndim + axis];
+        add = (long double)x->mask->at[ref_ravel(m, i)];
+        if (m->dtype == WEIR_BOOL)
+            add = add != 0 ? 0 : -(long double)INFINITY;
+    }
+    return sees(x, b, r, j) ? expl(sum + add) : 0;
 }
 
 void ref_attention(ref_call *c)
 {
-    const int64_t *const q = c->in[0].desc.dim, *const v = c->in[2].desc.dim;
-    const int64_t        heads = c->o->heads, e = v[2] / heads;
+    const heads   x = heads_of(c);
+    const int64_t columns = x.h * x.e;
 
-    c->out = ref_new((weir_desc){c->type, 3, {q[0], q[1], v[2]}});
-    for (int64_t i = 0; i < q[0] * q[1] * heads; i++) {
-        const int64_t h = i % heads, r = i / heads % q[1], b = i / heads / q[1];
-        const int64_t last = c->o->causal && r + 1 < v[1] ? r + 1 : v[1];
-        double *const y = c->out.at + (b * q[1] + r) * v[2] + h * e;
+    c->out = ref_new((weir_desc){c->type, 3, {x.b, x.t, columns}});
+    for (int64_t i = 0; i < x.b * x.t * x.h; i++) {
+        const int64_t h = i % x.h, r = i / x.h % x.t, b = i / x.h / x.t;
+        double *const y = c->out.at + (b * x.t + r) * columns + h * x.e;
         long double   total = 0;
-        for (int64_t j = 0; j < last; j++)
-            total += weight(c, b, h, r, j);
-        for (int64_t j = 0; j < last; j++) {
-            const long double p = weight(c, b, h, r, j) / total;
-            for (int64_t k = 0; k < e; k++)
-                y[k] += (double)(p * in_head(&c->in[2], b, j, h, k, heads));
+        for (int64_t j = 0; j < x.s; j++)
+            total += weight(&x, b, h, r, j);
+        for (int64_t j = 0; j < x.s && total > 0; j++) {
+            const long double p = weight(&x, b, h, r, j) / total;
+            for (int64_t k = 0; k < x.e; k++)
+                y[k] += (double)(p * column(x.v, b, j, x.to_v + h / (x.h / x.kv) * x.e + k));
         }
     }
 }

@@ -4,10 +4,20 @@
  * for softmax", 2018): sums made with an old maximum are rescaled to the new one. */
 #include "device/cpu/kernels/attention.h"
 
+#include <math.h>
+
 #include "device/cpu/isa.h"
 #include "core/maths.h"
+#include "core/rng.h"
 
 enum { LANES = 16 };
+
+/* The words of WEIR_ATTENTION_COLS elements; `first` is the Philox block of the first. */
+static void draw(uint64_t key, uint64_t first, uint32_t word[WEIR_ATTENTION_COLS])
+{
+    for (int i = 0; i < WEIR_ATTENTION_COLS / 4; i++)
+        weir_philox(key, first + (uint64_t)i, &word[4 * i]);
+}
 
 #define T        float
 #define EXP      weir_exp_f32
@@ -22,8 +32,8 @@ enum { LANES = 16 };
 #include "device/cpu/kernels/attention_type.h"
 
 const weir_attention_loops WEIR_ISA_NAME(weir_attention_loops)[2] = {
-    {soften_f32, finish_f32, delta_f32, back_f32, finite_f32, zero_nonfinite_f32,
-     add_nonfinite_f32},
-    {soften_f64, finish_f64, delta_f64, back_f64, finite_f64, zero_nonfinite_f64,
-     add_nonfinite_f64},
+    {mask_f32, soften_f32, finish_f32, delta_f32, back_f32, drop_f32, times_f32,
+     mask_sum_f32, finite_f32, zero_nonfinite_f32, add_nonfinite_f32},
+    {mask_f64, soften_f64, finish_f64, delta_f64, back_f64, drop_f64, times_f64,
+     mask_sum_f64, finite_f64, zero_nonfinite_f64, add_nonfinite_f64},
 };

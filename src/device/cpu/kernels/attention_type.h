@@ -8,7 +8,7 @@
 static int64_t FN(seen_of)(const weir_attention_block *b, int64_t r)
 {
     const int64_t n = b->seen + r;
-    return n < 0 ? 0 : n < b->cols ? n : b->cols;
+    return n < 0 ? 0 : n < b->limit ? n : b->limit;
 }
 
 static T FN(add_up)(T *lane)
@@ -47,6 +47,27 @@ static T FN(sum_of)(const T *s, int64_t n)
     return FN(add_up)(lane);
 }
 
+static void FN(mask)(const weir_attention_block *b, void *scores, const void *mask, bool truth,
+                     int64_t row, int64_t column)
+{
+    const T scale = (T)b->scale;
+    for (int64_t r = 0; r < b->rows; r++) {
+        T *const             s = (T *)scores + r * b->cols;
+        const int64_t        n = FN(seen_of)(b, r);
+        const T *const       add = (const T *)mask + r * row;
+        const uint8_t *const seen = (const uint8_t *)mask + r * row;
+        if (truth)
+            for (int64_t j = 0; j < n; j++)
+                s[j] = seen[j * column] ? s[j] * scale : -(T)INFINITY;
+        else if (column == 1)
+            for (int64_t j = 0; j < n; j++)
+                s[j] = s[j] * scale + add[j];
+        else
+            for (int64_t j = 0; j < n; j++)
+                s[j] = s[j] * scale + add[j * column];
+    }
+}
+
 static void FN(soften)(const weir_attention_block *b, void *scores, void *mosts, void *sums,
                        void *ys, int64_t e, int64_t row)
 {
@@ -62,6 +83,12 @@ static void FN(soften)(const weir_attention_block *b, void *scores, void *mosts,
         if (n == 0)
             continue;
         const T now = FN(largest)(s, n, *most), fix = EXP(*most - now);
+        if (now == -(T)INFINITY) {      /* nothing but hidden columns, so far; or NaN */
+            for (int64_t j = 0; j < n; j++)
+                s[j] = s[j] == now ? 0 : s[j];
+            *sum += FN(sum_of)(s, n);
+            continue;
+        }
         for (int64_t j = 0; j < n; j++)
             s[j] = EXP(s[j] - now);
         *sum = *sum * fix + FN(sum_of)(s, n);
@@ -83,11 +110,11 @@ static void FN(finish)(int64_t rows, const void *mosts, const void *sums, void *
     }
 }
 
-static void FN(delta)(int64_t rows, const void *dys, const void *ys, int64_t e, int64_t row,
-                      void *deltas)
+static void FN(delta)(int64_t rows, const void *dys, int64_t dy_row, const void *ys, int64_t y_row,
+                      int64_t e, void *deltas)
 {
     for (int64_t r = 0; r < rows; r++) {
-        const T *const dy = (const T *)dys + r * row, *const y = (const T *)ys + r * row;
+        const T *const dy = (const T *)dys + r * dy_row, *const y = (const T *)ys + r * y_row;
         T              lane[LANES] = {0};
         int64_t        j = 0;
         for (; j + LANES <= e; j += LANES)
@@ -102,17 +129,49 @@ static void FN(delta)(int64_t rows, const void *dys, const void *ys, int64_t e, 
 static void FN(back)(const weir_attention_block *b, void *scores, void *dps, const void *lses,
                      const void *deltas)
 {
-    const T scale = (T)b->scale;
+    const T scale = (T)b->scale, slope = (T)b->slope;
     for (int64_t r = 0; r < b->rows; r++) {
         T *const      s = (T *)scores + r * b->cols, *const dp = (T *)dps + r * b->cols;
         const T       lse = ((const T *)lses)[r], delta = ((const T *)deltas)[r];
-        const int64_t n = FN(seen_of)(b, r);
+        const int64_t n = lse == -(T)INFINITY ? 0 : FN(seen_of)(b, r);
         for (int64_t j = 0; j < n; j++) {
             s[j] = EXP(s[j] * scale - lse);
-            dp[j] = s[j] * (dp[j] - delta) * scale;
+            dp[j] = s[j] * (dp[j] - delta) * slope;
         }
         for (int64_t j = n; j < b->cols; j++)
             s[j] = dp[j] = 0;
+    }
+}
+
+static void FN(drop)(const weir_attention_block *b, uint64_t key, uint64_t first, uint64_t step,
+                     double p, void *factors)
+{
+    const T kept = p < 1 ? (T)(1 / (1 - p)) : 0;
+    for (int64_t r = 0; r < b->rows; r++) {
+        uint32_t word[WEIR_ATTENTION_COLS];
+        T *const f = (T *)factors + r * b->cols;
+        draw(key, first + (uint64_t)r * step, word);
+        for (int64_t j = 0; j < b->cols; j++)
+            f[j] = (double)weir_uniform_from(word[j]) >= p ? kept : 0;
+    }
+}
+
+static void FN(times)(int64_t n, const void *factors, void *x)
+{
+    for (int64_t j = 0; j < n; j++)
+        ((T *)x)[j] *= ((const T *)factors)[j];
+}
+
+static void FN(mask_sum)(const weir_attention_block *b, void *dps, double scale, void *mask,
+                         int64_t row, int64_t column)
+{
+    for (int64_t r = 0; r < b->rows; r++) {
+        T *const      dp = (T *)dps + r * b->cols, *const to = (T *)mask + r * row;
+        const int64_t n = FN(seen_of)(b, r);
+        for (int64_t j = 0; j < n; j++)
+            to[j * column] += dp[j];
+        for (int64_t j = 0; j < n; j++)
+            dp[j] *= (T)scale;
     }
 }
 
@@ -141,13 +200,14 @@ static void FN(zero_nonfinite)(int64_t rows, int64_t columns, const void *at, in
 }
 
 static void FN(add_nonfinite)(const weir_attention_block *b, bool turned, const void *scores,
-                              const void *xs, int64_t columns, int64_t row, void *ys)
+                              const void *xs, int64_t columns, int64_t row, int64_t y_row,
+                              void *ys)
 {
     for (int64_t r = 0; r < b->rows; r++)
         for (int64_t c = 0; c < FN(seen_of)(b, r); c++) {
             const T        s = ((const T *)scores)[r * b->cols + c];
             const T *const x = (const T *)xs + (turned ? r : c) * row;
-            T *const       y = (T *)ys + (turned ? c : r) * row;
+            T *const       y = (T *)ys + (turned ? c : r) * y_row;
             for (int64_t j = 0; j < columns; j++)
                 if (!(x[j] * 0 == 0))
                     y[j] += s * x[j];

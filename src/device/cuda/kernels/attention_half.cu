@@ -97,7 +97,7 @@ static __device__ inline void half_finish(half_shared<C, W> &m, const attention_
         m.low[warp * TILE + lane / 2] = r.sum == 0 ? 0 : 1 / r.sum;
     __syncwarp();
     half_times_rows(out, &m.low[warp * TILE], p);
-    half_write(m, half_rows_of<C>(g.of, g.to, head, g.of.t, g.of.e, g.of.t), first, out, p);
+    half_write(m, half_rows_of<C>(g.of, g.to, g.of.y, head, g.of.e, g.of.t), first, out, p);
     if (lane % 2 == 0 && row < g.of.t)
         g.to_lse[head * g.of.t + row] =
             (r.most - (float)half_type<T>::LIFT) * (float)LN_2 + weir_log(r.sum);
@@ -112,14 +112,14 @@ static __device__ inline void half_forward_block(half_shared<C, W> &m, const att
     const int          d = (int)g.of.d, e = (int)g.of.e;
     const int64_t      end = g.of.causal ? half_least(g.of.s, i0 + SIDE) : g.of.s;
     const int64_t      first = i0 + warp * TILE, row = first + lane / 2;
-    const half_rows<C> k = half_rows_of<C>(g.of, (T *)g.k, head, g.of.s, d, end);
-    const half_rows<C> v = half_rows_of<C>(g.of, (T *)g.v, head, g.of.s, e, end);
+    const half_rows<C> k = half_rows_of<C>(g.of, (T *)g.k, g.of.k, head, d, end);
+    const half_rows<C> v = half_rows_of<C>(g.of, (T *)g.v, g.of.v, head, e, end);
     const float        lift = half_type<T>::LIFT;
     half_left<C>       q[W / TILE];
     half_sum           out[W / TILE];
     half_row           r = {g.scale * (float)LOG2_E, -INFINITY, 0};
     half_clear(out);
-    half_fetch<C, W>(m.one, half_rows_of<C>(g.of, (T *)g.q, head, g.of.t, d, g.of.t), i0);
+    half_fetch<C, W>(m.one, half_rows_of<C>(g.of, (T *)g.q, g.of.q, head, d, g.of.t), i0);
     __pipeline_wait_prior(0);
     __syncthreads();
     half_hold<C, W>(q, m.one, d);

@@ -130,12 +130,14 @@ static constexpr int half_resident(int w)
 /* ---- memory ---- */
 
 template <class C, class T>
-static __device__ inline half_rows<C> half_rows_of(const attention_sizes &of, T *base, int64_t head,
-                                                   int64_t rows, int64_t columns, int64_t end)
+static __device__ inline half_rows<C> half_rows_of(const weir_attention_geometry &of, T *base,
+                                                   const weir_attention_rows &r, int64_t head,
+                                                   int64_t columns, int64_t end)
 {
-    const int64_t step = of.h * columns;
-    C *const      at = (C *)base + head / of.h * rows * step + head % of.h * columns;
-    return {at, step, end, (int)columns, (uintptr_t)base % 16 == 0 && columns % EIGHT == 0};
+    C *const at = (C *)attention_row(base, r, head / of.h, head % of.h, columns, 0);
+    const bool eights = (uintptr_t)(base + r.offset) % 16 == 0 && columns % EIGHT == 0 &&
+                        r.row % EIGHT == 0 && r.batch % EIGHT == 0;
+    return {at, r.row, end, (int)columns, eights};
 }
 
 /* Copies SIDE rows from `first` to shared memory, padded with zeros: one group of asynchronous
@@ -347,7 +349,7 @@ template <class T> static inline unsigned half_grid(attention_args<T> *g, int64_
     return attention_grid(g->blocks * g->of.b * g->of.h);
 }
 
-static inline bool half_wide(const attention_sizes &of)
+static inline bool half_wide(const weir_attention_geometry &of)
 {
     return of.d > WEIR_ATTENTION_NARROW || of.e > WEIR_ATTENTION_NARROW;
 }

@@ -146,10 +146,10 @@ static __device__ inline void half_back_block(half_shared<C, W> &m, const attent
     constexpr bool     BY_ROWS = OF == HALF_Q;
     constexpr float    lift = 1.0f / (1 << half_type<T>::LIFT);
     const int64_t      mine = i0 + threadIdx.x / WARP * TILE, t = g.of.t, s = g.of.s;
-    const half_rows<C> q = half_rows_of<C>(g.of, (T *)g.q, head, t, g.of.d, t);
-    const half_rows<C> k = half_rows_of<C>(g.of, (T *)g.k, head, s, g.of.d, s);
-    const half_rows<C> v = half_rows_of<C>(g.of, (T *)g.v, head, s, g.of.e, s);
-    const half_rows<C> dy = half_rows_of<C>(g.of, (T *)g.dy, head, t, g.of.e, t);
+    const half_rows<C> q = half_rows_of<C>(g.of, (T *)g.q, g.of.q, head, g.of.d, t);
+    const half_rows<C> k = half_rows_of<C>(g.of, (T *)g.k, g.of.k, head, g.of.d, s);
+    const half_rows<C> v = half_rows_of<C>(g.of, (T *)g.v, g.of.v, head, g.of.e, s);
+    const half_rows<C> dy = half_rows_of<C>(g.of, (T *)g.dy, g.of.dy, head, g.of.e, t);
     const int64_t      begin = g.of.causal && !BY_ROWS ? i0 : 0;
     const int64_t      end = !BY_ROWS ? t : g.of.causal ? half_least(s, i0 + SIDE) : s;
     half_left<C>       a[W / TILE], b[W / TILE];
@@ -179,12 +179,13 @@ static __device__ inline void half_back_block(half_shared<C, W> &m, const attent
     }
     if (OF != HALF_V) {
         half_times(sums.by_score, g.scale * lift / sums.range.up);
-        half_write(m, half_rows_of<C>(g.of, g.to, head, BY_ROWS ? t : s, g.of.d, BY_ROWS ? t : s),
-                   mine, sums.by_score, p);
+        half_write(m, half_rows_of<C>(g.of, g.to, g.to_rows, head, g.of.d, BY_ROWS ? t : s), mine,
+                   sums.by_score, p);
     }
     if (OF & HALF_V) {
         half_times(sums.by_share, lift);
-        half_write(m, half_rows_of<C>(g.of, to_v, head, s, g.of.e, s), mine, sums.by_share, p);
+        half_write(m, half_rows_of<C>(g.of, to_v, g.of.dv, head, g.of.e, s), mine, sums.by_share,
+                   p);
     }
     __syncthreads();
 }
@@ -213,10 +214,12 @@ template <class T, int W>
 static weir_status half_grad_launch(const weir_kargs *k, attention_args<T> &g)
 {
     constexpr bool together = W == WEIR_ATTENTION_NARROW;
-    T *const       to_v = (T *)k->dst[2];
+    T *const       to_v = (T *)k->dst[g.of.packed ? 0 : 2];
     g.to = (T *)k->dst[0];
+    g.to_rows = g.of.dq;
     WEIR_TRY(weir_launch(k, half_gradient<T, W, HALF_Q>, half_grid(&g, g.of.t), THREADS, g, to_v));
-    g.to = (T *)k->dst[1];
+    g.to = (T *)k->dst[g.of.packed ? 0 : 1];
+    g.to_rows = g.of.dk;
     const unsigned grid = half_grid(&g, g.of.s);
     if constexpr (!together)
         WEIR_TRY(weir_launch(k, half_gradient<T, W, HALF_K>, grid, THREADS, g, to_v));
