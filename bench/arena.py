@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from built import add_tool
+
 MOST = 1.01
 PEAK = re.compile(r"planned peak +(\d+) bytes \(live (\d+), resident (\d+)\)")
 
@@ -40,7 +41,7 @@ def ratio(plan_):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("graphs", nargs="+", type=Path)
-    parser.add_argument("--weir", type=Path, default=ROOT / "build" / "weir")
+    add_tool(parser)
     parser.add_argument("--budgets", nargs="+", type=float, default=[100, 75, 50])
     parser.add_argument("--out", type=Path, help="also write the table there")
     options = parser.parse_args()

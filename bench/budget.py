@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-ROOT = Path(__file__).resolve().parent.parent
+from built import BUILD, add_tool
+
 MODELS = {      # options that make a step of half a second or less, but for the last
     "cnn": ["--model", "cnn", "--batch", "64"],
     "resnet20": ["--model", "resnet", "--depth", "20", "--batch", "16"],
@@ -297,8 +298,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=60,
                         help="for one model, shared by its policies; budgets left then say 'time'")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one case")
-    parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "budget", metavar="BASE",
+    add_tool(parser)
+    parser.add_argument("--out", type=Path, default=BUILD / "budget", metavar="BASE",
                         help="BASE.md, BASE.csv, BASE-MODEL.svg (default: %(default)s)")
     args = parser.parse_args()
     args.measure = args.measure == "yes"

@@ -10,15 +10,13 @@ Beside the tables stands what was published for such cards. Needs nothing but Py
 """
 import argparse
 import csv
-import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BUILD = Path(os.environ.get("WEIR_BUILD") or ROOT / "build")
+from built import add_tool, need_tool
+
 MOST = 65536        # what --batch takes
 # In the sentences of the errors that mean: too large.
 TOO_LARGE = ("out of memory", "no memory for an arena", "are unused", "the smallest that works is")
@@ -155,17 +153,14 @@ def options():
     parser.add_argument("--csv", type=Path, help="write the rows to this file")
     parser.add_argument("--start", type=int, default=128, help="first batch tried")
     parser.add_argument("--singa", action="store_true", help="SINGA's table as well")
-    parser.add_argument("--weir", default=str(BUILD / "weir"),
-                        help="the tool; default: %(default)s, in $WEIR_BUILD if it is set")
+    add_tool(parser)
     parser.add_argument("--out", type=Path, help="append the tables to this file")
     return parser.parse_args()
 
 
 def main():
     args = options()
-    if not shutil.which(args.weir):
-        sys.exit(f"capacity.py: there is no program {args.weir}: build Weir, or name the build "
-                 "folder with WEIR_BUILD or the tool with --weir")
+    need_tool(args.weir)
     args.rows = []
     tables = [capacity_of(args, model) for model in args.models]
     for table in tables + ([singa(args)] if args.singa else []):

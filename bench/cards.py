@@ -12,9 +12,9 @@ import statistics
 import sys
 from pathlib import Path
 
+from built import add_tool
 from compare import Absent, Case
 
-ROOT = Path(__file__).resolve().parent.parent
 # SINGA 3, ResNet-50 on an RTX 2080 Ti: (batch, graph) -> MB of the card, images a second.
 SINGA = {(16, "off"): (4975, 225.4), (16, "on"): (3283, 232.8),
          (32, "off"): (10119, 237.8), (32, "on"): (6839, 244.2)}
@@ -94,7 +94,7 @@ def options():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
+    add_tool(parser)
     parser.add_argument("--out", type=Path, help="append the table to this file")
     parser.add_argument("--csv", type=Path, help="write the rows to this file")
     return parser.parse_args()

@@ -19,9 +19,9 @@ import sys
 import time
 from pathlib import Path
 
+from built import ROOT, add_tool
 from machine import machine
 
-ROOT = Path(__file__).resolve().parent.parent
 PEER = ROOT / "bench" / "pytorch.py"
 JAX_PEER = ROOT / "bench" / "jax_peer.py"
 JAX_MODELS = ("mlp", "tiny", "lenet", "resnet18", "resnet50")
@@ -242,7 +242,7 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", choices=STEPS, metavar="MODEL",
                         help="any of " + ", ".join(STEPS))
-    parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
+    add_tool(parser)
     parser.add_argument("--python", help="interpreter that has torch; left out: Weir alone")
     parser.add_argument("--device", default="cpu", help="cpu or cuda; default: cpu")
     parser.add_argument("--jax", help="interpreter that has jax, for --device cuda")

@@ -13,7 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from built import add_tool
+
 MODELS = {      # options that make a step of a second or less
     "mlp": [], "cnn": ["--batch", "64"], "lenet": ["--batch", "64"],
     "resnet18": ["--batch", "8", "--image", "64"], "gpt": ["--batch", "2"],
@@ -85,7 +86,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--policies", nargs="+", metavar="POLICY", default=["dtr"],
                         help="of dtr dtr:eq dtr:local dtr:lru dtr:size dtr:msps")
-    parser.add_argument("--weir", default=str(ROOT / "build" / "weir"), help="default: %(default)s")
+    add_tool(parser)
     parser.add_argument("--out", type=Path, help="append the tables to this file")
     args = parser.parse_args()
     for model in args.models:

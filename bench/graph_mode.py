@@ -19,9 +19,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from built import BUILD, add_tool
 from machine import machine
 
-ROOT = Path(__file__).resolve().parent.parent
 
 # What is trained when nothing else is asked for: batch, image size, steps, rounds. The large ones
 # have small batches and images, so that all models together take minutes; --batch and --image say
@@ -268,7 +268,7 @@ def options():
     parser.add_argument("--models", type=model_list, default=QUICK, metavar="LIST",
                         help="names with commas between, or quick (%s; the default), or all (%s)"
                         % (" ".join(QUICK), " ".join(ALL)))
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", metavar="FOLDER",
+    parser.add_argument("--out", type=Path, default=BUILD / "bench", metavar="FOLDER",
                         help="where results go (default: %(default)s)")
     parser.add_argument("--batch", type=positive, metavar="N", help="samples of a step, all models")
     parser.add_argument("--image", type=positive, metavar="PX",
@@ -282,8 +282,7 @@ def options():
                         help="also write, as markdown, what each model's plan promises: arena and "
                         "its lower bound, planned and measured peak, bits, allocations")
     parser.add_argument("--no-pictures", action="store_true")
-    parser.add_argument("--weir", type=Path, default=ROOT / "build" / "weir", metavar="FILE",
-                        help="the tool (default: %(default)s)")
+    add_tool(parser)
     return parser.parse_args()
 
 

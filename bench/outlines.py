@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from built import add_tool, need_tool
+
 SET = {
     "mlp_b4096": "--model mlp --batch 4096",
     "lenet_b64": "--model lenet",
@@ -81,14 +82,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help=f"of these, or all: {', '.join(SET)}")
-    parser.add_argument("--weir", type=Path, default=ROOT / "build" / "weir")
+    add_tool(parser)
     parser.add_argument("--table", type=Path, help="write the table there, too")
     args = parser.parse_args()
     wrong = set(args.names) - set(SET)
     if wrong:
         parser.error(f"'{sorted(wrong)[0]}' is none of {', '.join(SET)}")
-    if not args.weir.exists():
-        sys.exit(f"outlines.py: {args.weir} is not there: build Weir first, or give --weir")
+    need_tool(args.weir)
     args.folder.mkdir(parents=True, exist_ok=True)
     names = args.names or list(SET)
     rows = []

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from built import add_tool
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAPACITY = 1048576
 SETS = [(style, n, seed, ()) for style in ("guillotine", "pinwheel", "mixed")
@@ -86,7 +88,7 @@ def instances(options, folder):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--weir", default=os.path.join(HERE, "..", "build", "weir"))
+    add_tool(p)
     p.add_argument("--limit", type=float, default=60, help="seconds of a core for an instance")
     p.add_argument("--out", help="also write the table there")
     p.add_argument("files", nargs="*")

@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from built import BUILD
+
 SHAPES = ["chain", "params", "wide", "recurrent", "gpt"]
 HERE = Path(__file__).resolve().parent
 
@@ -44,7 +46,8 @@ def row(shape, nodes, programs, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--library", default="build", help="folder of libweir.so")
+    parser.add_argument("--library", default=str(BUILD),
+                        help="folder of libweir.so; default: %(default)s, or $WEIR_BUILD if set")
     parser.add_argument("--before", help="folder of another one, which takes turns")
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--nodes", default="1000,4300,13000,43000,130000")

@@ -13,6 +13,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "examples", "python")]
 
+from built import add_tool  # noqa: E402
 import common  # noqa: E402
 from machine import machine  # noqa: E402
 from mlp import MLP  # noqa: E402
@@ -124,8 +125,7 @@ def replay_rows(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0],
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--tool", default=os.path.join(HERE, "..", "build", "weir"),
-                        help="the command weir")
+    add_tool(parser, "--tool")
     parser.add_argument("--batch", type=int, default=4, help="of ResNet-18")
     parser.add_argument("--image", type=int, default=224, help="pixels of a side")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each case")

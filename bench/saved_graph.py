@@ -18,9 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from built import ROOT, add_tool
 from machine import machine
 
-ROOT = Path(__file__).resolve().parent.parent
 PIXELS = 224
 
 EXPORT = f"""
@@ -104,7 +104,7 @@ def versions(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--weir", type=Path, default=ROOT / "build" / "weir")
+    add_tool(parser)
     parser.add_argument("--torch", type=Path, help="an interpreter that has PyTorch")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)

@@ -48,6 +48,12 @@ says err "unknown preset or key 'abacus'"
 WEIR_BUILD="$build" "$python" "$root/bench/capacity.py" lenet --capacity 16MB --start 4 \
     --cases on >"$work/said" 2>"$work/err"
 check "$?" "capacity.py finds the tool in WEIR_BUILD: $(cat "$work/err")"
+for program in arena budget capacity cards compare evict graph_mode outlines place planning \
+    saved_graph; do
+    WEIR_BUILD="$work/elsewhere" "$python" "$root/bench/$program.py" --help | tr -d ' \n' |
+        grep -q "$work/elsewhere"
+    check "$?" "$program.py looks in WEIR_BUILD"
+done
 WEIR_BUILD="$work/none" "$python" "$root/bench/capacity.py" lenet >"$work/said" 2>"$work/err"
 says err "there is no program $work/none/weir"
 
