@@ -5,7 +5,7 @@ Each case is a training step on `sim:...` (see weir/device.h): nothing is comput
 planned and counted and time is simulated as on the card, so a laptop answers for any card. A batch
 fits if a step of it runs; a policy is given the card's whole capacity as its budget. With --device
 cuda the steps run, and a batch fits if its measured peak is within --capacity. The largest batch is
-found by doubling and bisection, within --seconds: then the largest that was seen to fit counts.
+found by the search of `weir fit`, within --seconds: then the largest that was seen to fit counts.
 Beside the tables stands what was published for such cards. Needs nothing but Python.
 """
 import argparse
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from built import add_tool, need_tool
 
-MOST = 65536        # what --batch takes
 # In the sentences of the errors that mean: too large.
 TOO_LARGE = ("out of memory", "no memory for an arena", "are unused", "the smallest that works is")
 # Largest batches on a P100 of 16 GB, all under TensorFlow (Peng et al., Capuchin, ASPLOS 2020).
@@ -61,30 +60,23 @@ def bytes_of(text):
     return int(text)
 
 
-def largest(probe, start, within, until):
-    """The step of the largest batch that fits, to `within` percent, or the largest found before the
-    time `until`; `start` is the first batch tried."""
-    good, bad, batch = None, None, start
-    while True:
-        if good is not None and time.monotonic() > until:
-            return good
-        step = probe(batch)
-        if step.fits:
-            good = step
-        else:
-            bad = batch
-        if good is None:
-            if batch == 1:
-                return None
-            batch //= 2
-        elif bad is None:
-            if batch == MOST:
-                return good
-            batch = min(2 * batch, MOST)
-        elif bad - good.batch <= max(1, good.batch * within / 100):
-            return good
-        else:
-            batch = (good.batch + bad) // 2
+def largest(args, probe, start, until):
+    """The step of the largest batch that fits, to --within percent, or the largest found before the
+    time `until`. `weir fit` searches; it names the batches, and hears which of them fit."""
+    good = None
+    command = [args.weir, "fit", "--ask", "yes", "--batch", str(start),
+               "--within", str(args.within)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as search:
+        for line in search.stdout:
+            if not line.strip().isdigit() or (good is not None and time.monotonic() > until):
+                break
+            step = probe(int(line))
+            if step.fits and (good is None or step.batch > good.batch):
+                good = step
+            search.stdin.write("fits\n" if step.fits else "no\n")
+            search.stdin.flush()
+    return good
 
 
 def capacity_of(args, model):
@@ -103,7 +95,7 @@ def capacity_of(args, model):
     start, first = args.start, None
     for case in args.cases:
         begin = time.monotonic()
-        best = largest(lambda batch, case=case: probe(case, batch), start, args.within,
+        best = largest(args, lambda batch, case=case: probe(case, batch), start,
                        begin + args.seconds)
         seconds = time.monotonic() - begin
         if best is None:
@@ -146,7 +138,7 @@ def options():
     parser.add_argument("--capacity", default="16GB", help="default: %(default)s")
     parser.add_argument("--cases", nargs="+", metavar="CASE", default=["off", "on", "auto"],
                         help="graph off, graph on, or a policy by its name; default: off on auto")
-    parser.add_argument("--within", type=float, default=1, metavar="PERCENT",
+    parser.add_argument("--within", type=int, default=1, metavar="PERCENT",
                         help="how exactly the largest batch is found (default: 1)")
     parser.add_argument("--seconds", type=float, default=1e9,
                         help="for each case; default: as long as it takes")

@@ -305,6 +305,18 @@ good fit_plan fit --model mlp --memory 20MB --steps 0 --batch 64 --json "$work/f
 says fit_plan 'mlp: a batch of [0-9]+ fits in 20.000 MB'
 ! grep -qE 'measured|step_ms' "$work/fit_plan" "$work/fit_plan.json"
 check "$?" "weir fit --steps 0 measures nothing"
+asked=$(printf 'fits\nno\nfits\nno\n' | "$weir" fit --ask yes --batch 4 | tr '\n' ' ')
+[ "$asked" = '4 8 6 7 largest 6 ' ]
+check "$?" "weir fit --ask: $asked"
+asked=$(printf 'fits\nno\nfits\nno\n' | "$weir" fit --ask yes --batch 100 --within 20 | tr '\n' ' ')
+[ "$asked" = '100 200 150 175 largest 150 ' ]
+check "$?" "weir fit --ask --within: $asked"
+echo perhaps | "$weir" fit --ask yes >"$work/asked" 2>"$work/asked.err"
+says asked.err "the answer 'perhaps' is neither 'fits' nor 'no'"
+printf 'no\n' | "$weir" fit --ask yes >"$work/asked" 2>"$work/asked.err"
+says asked.err 'a batch of 1 does not fit'
+"$weir" fit --ask yes </dev/null >"$work/asked" 2>"$work/asked.err"
+says asked.err 'no answer for a batch of 1'
 bad 1 "the smallest that works is" fit --model cnn --memory 1kB
 bad 1 "12 leagues" fit --model cnn --memory '12 leagues'
 good dropping bench graph --model cnn --batch 16 --steps 2 --off-budget 80% --off-policy dtr:eq

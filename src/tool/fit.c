@@ -229,6 +229,37 @@ static weir_status read_memory(fit *f)
     return WEIR_OK;
 }
 
+/* A weir_batch_fn: asks the program at the other end. */
+static weir_status ask(void *ctx, int64_t batch)
+{
+    char line[32];
+
+    (void)ctx;
+    printf("%lld\n", (long long)batch);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        return weir_fail(WEIR_ERR_CANCELLED, "no answer for a batch of %lld", (long long)batch);
+    line[strcspn(line, "\n")] = '\0';
+    if (strcmp(line, "fits") != 0 && strcmp(line, "no") != 0)
+        return weir_fail(WEIR_ERR_INVALID, "the answer '%s' is neither 'fits' nor 'no'", line);
+    return *line == 'f' ? WEIR_OK
+                        : weir_fail(WEIR_ERR_BUDGET, "a batch of %lld does not fit",
+                                    (long long)batch);
+}
+
+/* Searches for another program, which knows what fits. */
+static int answer(const tool_options *o)
+{
+    const weir_batch_search s = {.fits = ask, .first = o->batch, .most = MOST,
+                                 .within = (double)o->within / 100};
+    int64_t                 batch;
+
+    if (weir_largest_batch(&s, &batch) != WEIR_OK)
+        return tool_failed(o);
+    printf("largest %lld\n", (long long)batch);
+    return TOOL_DONE;
+}
+
 int tool_fit(const tool_options *o)
 {
     fit               f = {.o = o};
@@ -237,6 +268,8 @@ int tool_fit(const tool_options *o)
     int64_t           batch = 0;
     int               code = TOOL_DONE;
 
+    if (*o->ask == 'y')
+        return answer(o);
     if (read_memory(&f) != WEIR_OK)
         return tool_failed(o);
     s.limit = f.bytes;

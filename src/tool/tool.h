@@ -22,11 +22,11 @@ typedef struct tool_options {
     const char *command; /* "bench graph": messages begin with it */
     const char *model, *device, *json, *disable, *budget, *measure, *graph, *what, *out, *policy,
         *times, *placement, *capacity, *link, *curve, *check, *off_budget, *off_policy, *explain,
-        *picture, *precision, *cache, *spill_dir, *guard, *level, *format;
+        *picture, *precision, *cache, *spill_dir, *guard, *level, *format, *ask;
     const char *inputs, *outputs;  /* NAME=FILE,NAME=FILE */
     const char *file, *second; /* the operands, for commands that take some */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
-        profile_steps, memory, levels;
+        profile_steps, memory, levels, within;
     bool        dry;            /* inputs are not written: the step is only planned */
 } tool_options;
 
