@@ -8,6 +8,8 @@ from .layer import (  # noqa: F401
     Pooling2d, RNN_Base, SeparableConv2d)
 from .tape import (Dummy, Operation, Operator, axis_helper, back_broadcast,  # noqa: F401
                      backward, ctensor2numpy, gradients, infer_dependency, make_slice)
+from .operators.attention import (  # noqa: F401
+    ScaledDotProductAttention, scaled_dot_product_attention)
 from .operators.elementwise import (  # noqa: F401
     Abs, Acos, Acosh, Add, And, Asin, Asinh, Atan, Atanh, Ceil, Clip, Cos, Cosh, Div, Dropout, Elu,
     Equal, Erf, Exp, Floor, Gelu, GeluTanh, Greater, HardSigmoid, HardSwish, Identity, LeakyRelu,
@@ -56,14 +58,15 @@ __all__ = ["_and", "_BatchNorm2d", "_Conv2d", "_not", "_or", "_Pooling2d", "_RNN
            "negative", "NonZero", "nonzero", "Not", "OneHot", "onehot", "Operation", "Operator",
            "Or", "Pad", "pad", "Pooling2d", "pooling_2d", "Pow", "pow", "PRelu", "prelu",
            "ranking_loss", "RankingLoss", "Reciprocal", "reciprocal", "reduce_mean", "reduce_sum",
-           "ReduceMean", "ReduceSum", "ReLU", "relu", "ReLU6", "relu6", "Reshape", "reshape", "RNN",
-           "RNN_Base", "Round", "round", "Rounde", "rounde", "scatter_elements", "ScatterElements",
-           "SeLU", "selu", "SeparableConv2d", "Shape", "shape", "Sigmoid", "sigmoid", "Sign",
-           "sign", "Silu", "silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice", "SoftMax",
-           "softmax", "softmax_cross_entropy", "SoftMaxCrossEntropy", "SoftPlus", "softplus",
-           "SoftSign", "softsign", "space_to_depth", "SpaceToDepth", "Split", "split", "Sqrt",
-           "sqrt", "Squeeze", "squeeze", "Sub", "sub", "Sum", "sum", "sys", "Tan", "tan", "Tanh",
-           "tanh", "Tile", "tile", "training", "Transpose", "transpose", "Unsqueeze", "unsqueeze",
+           "ReduceMean", "ReduceSum", "ReLU", "relu", "ReLU6", "relu6", "Reshape", "reshape",
+           "RNN", "RNN_Base", "Round", "round", "Rounde", "rounde", "scaled_dot_product_attention",
+           "ScaledDotProductAttention", "scatter_elements", "ScatterElements", "SeLU", "selu",
+           "SeparableConv2d", "Shape", "shape", "Sigmoid", "sigmoid", "Sign", "sign", "Silu",
+           "silu", "Sin", "sin", "Sinh", "sinh", "Slice", "slice", "SoftMax", "softmax",
+           "softmax_cross_entropy", "SoftMaxCrossEntropy", "SoftPlus", "softplus", "SoftSign",
+           "softsign", "space_to_depth", "SpaceToDepth", "Split", "split", "Sqrt", "sqrt",
+           "Squeeze", "squeeze", "Sub", "sub", "Sum", "sum", "sys", "Tan", "tan", "Tanh", "tanh",
+           "Tile", "tile", "training", "Transpose", "transpose", "Unsqueeze", "unsqueeze",
            "UpSample", "upsample", "Where", "where", "Xor"]
 
 class _Autograd(types.ModuleType):

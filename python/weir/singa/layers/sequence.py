@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from weir import _capi as capi
 from ..asserted import InvalidError
 from ..operators import elementwise, matrix, shapes
+from ..operators.attention import ALL, FROM_FIRST
 from .. import singa_wrap as singa
 from ..tape import Core
 from ..taping import is_training
@@ -314,24 +315,37 @@ class RMSNorm(Layer):
 
 
 class _Attention(Core):
-    def __init__(self, heads: int, causal: bool) -> None:
+    def __init__(self, heads: int, causal: bool, dropout: float, masked: bool,
+                 measured: bool) -> None:
         super().__init__()
-        self.heads, self.causal = heads, causal
+        self.heads, self.causal, self.dropout = heads, causal, dropout
+        self.masked, self.measured = masked, measured
 
-    def forward(self, q: CTensor, k: CTensor, v: CTensor) -> CTensor:
-        return _raw(capi.weir_attention(q.handle, k.handle, v.handle, self.heads, self.causal), q)
+    def forward(self, q: CTensor, k: CTensor, v: CTensor, *more: CTensor) -> CTensor:
+        extras = [x.handle for x in more]
+        mask = extras.pop(0) if self.masked else None
+        y, = capi.attention(q.handle, k.handle, v.handle, self.heads, 0,
+                            FROM_FIRST if self.causal else ALL, 0.0, self.dropout, mask,
+                            extras[0] if self.measured else None)
+        return _raw(y, q)
 
 
 class MultiHeadAttention(Layer):
     """Scaled dot-product attention of heads: query (b, t, width), key and value (b, s, width),
-    None: the query. Matrices Wq, Wk, Wv, Wo (width, width), biases bq, bk, bv, bo."""
+    None: the query. Matrices Wq, Wk, Wv, Wo (width, width), biases bq, bk, bv, bo.
 
-    def __init__(self, heads: int, causal: bool = False, bias: bool = True) -> None:
+    mask broadcasts to (b, heads, t, s): bool, True where a query sees a key, or a float that is
+    added to the scores; lengths (b,): how many keys each sample has. In training, weights are
+    dropped with probability `dropout`.
+    """
+
+    def __init__(self, heads: int, causal: bool = False, bias: bool = True,
+                 dropout: float = 0.0) -> None:
         super().__init__()
-        self.heads, self.causal, self.bias = heads, causal, bias
+        self.heads, self.causal, self.bias, self.dropout = heads, causal, bias, dropout
 
-    def initialize(self, query: Tensor, key: Tensor | None = None,
-                   value: Tensor | None = None) -> None:
+    def initialize(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+                   mask: Tensor | None = None, lengths: Tensor | None = None) -> None:
         width = query.shape[-1]
         if width % self.heads:
             raise ValueError(f"MultiHeadAttention: {self.heads} heads do not divide {width}")
@@ -343,10 +357,14 @@ class MultiHeadAttention(Layer):
         y = matrix.matmul(x, getattr(self, f"W{part}"))
         return elementwise.add(y, getattr(self, f"b{part}")) if self.bias else y
 
-    def forward(self, query: Tensor, key: Tensor | None = None,
-                value: Tensor | None = None) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
+                mask: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
         key = query if key is None else key
         value = key if value is None else value
         q, k, v = (self._project(x, part) for x, part in ((query, "q"), (key, "k"), (value, "v")))
-        y = _Attention(self.heads, bool(self.causal))(q, k, v)[0]
+        more = [x for x in (mask, lengths) if x is not None]
+        attention = _Attention(self.heads, bool(self.causal),
+                               self.dropout if is_training() else 0.0, mask is not None,
+                               lengths is not None)
+        y = attention(q, k, v, *more)[0]
         return self._project(y, "o")
