@@ -20,12 +20,13 @@ typedef struct weir_ew_step {
     int64_t  src[WEIR_MAX_IN];
     double   s, t;
     uint64_t rng;                   /* random position, relative to the instruction's */
+    int64_t  rounds;                /* weir_dtype: the half to which f32 results are rounded; f32 */
 } weir_ew_step;
 
-/* Attributes of WEIR_OP_FUSED. All steps and operands have one float type; with f32 steps, operands
- * may also be f16 or bf16: inputs are widened when read, outputs rounded when written, as CAST
- * does. All outputs have one shape and are dense; inputs broadcast to it. Output o is the result of
- * step out[o]. */
+/* Attributes of WEIR_OP_FUSED. All steps and operands have one type, f32 or f64; with f32 steps,
+ * operands may also be f16 or bf16: inputs are widened when read, outputs rounded when written, as
+ * CAST does, and steps that stand for rows of halves round their results. All outputs have one
+ * shape and are dense; inputs broadcast to it. Output o is the result of step out[o]. */
 typedef struct weir_ew_program {
     int64_t      type;              /* weir_dtype of the steps */
     int64_t      nin, nstep, nout;

@@ -6,11 +6,12 @@
  * reads a member's output before that position, no update overwrites a member's input before it,
  * and the delay keeps no more memory alive than fusion saves.
  *
- * Casts between f32 and the half types stand at the edges of f32 groups. A cast that rounds (f32 to
- * half) joins the group that computes its input, as a half output of the same step. A cast that
- * widens (half to f32) joins no group: its readers read the half value instead, either all of them
- * or those that run while the half value is live anyway. Neither may increase the memory in use
- * where the group runs (fuse_cast.c). */
+ * Rows of halves are steps of f32 groups that round their results. A cast that rounds (f32 to half)
+ * joins the group that computes its input: either as a half output of the same step, or, if rows of
+ * halves in the group read it, by letting that step round. A cast that widens (half to f32) joins
+ * no group: its readers read the half value instead, either all of them or those that run while the
+ * half value is live anyway. Neither may increase the memory in use where the group runs
+ * (fuse_cast.c). */
 #include <string.h>
 
 #include "core/status.h"
@@ -18,10 +19,12 @@
 #include "graph/passes/fuse.h"
 #include "graph/passes/passes.h"
 
-/* The type in which a group with this member computes. */
+/* The type in which a group with this member computes: rows of halves are f32 steps that round. */
 static weir_dtype step_type(const weir_graph *g, const weir_node *n)
 {
-    return weir_cast_rounds(g, n) ? WEIR_F32 : weir_fuse_type(g, n->out[0]);
+    const weir_dtype type = weir_fuse_type(g, n->out[0]);
+
+    return weir_is_half(type) ? WEIR_F32 : type;
 }
 
 static bool fusable(const weir_graph *g, const weir_node *n)
@@ -106,7 +109,7 @@ static size_t fused_away(const weir_fuser *f, const weir_group *a, const weir_gr
  * No, if no other node runs in between. */
 static bool hoards(const weir_fuser *f, const weir_group *early, const weir_group *late)
 {
-    if (weir_group_between(early, late) == 0)
+    if (weir_group_next(f->g, early, late))
         return false;
     const size_t saved = fused_away(f, early, late);
     return kept_longer(f, early, late, late->last) > saved + saved / 16;
@@ -129,7 +132,8 @@ static bool can_merge(const weir_fuser *f, const weir_group *a, const weir_group
                 return false;
             outs += weir_group_gives(f, a, b, both[side]->member[i]);
         }
-    if (outs > WEIR_EW_MAX_OUT || weir_group_inputs(f, a, b, inputs) > WEIR_EW_MAX_IN)
+    if (outs > WEIR_EW_MAX_OUT || weir_group_inputs(f, a, b, inputs) > WEIR_EW_MAX_IN ||
+        !weir_fuse_rounds_alike(f, a, b))
         return false;
     return !(a->last < b->last ? weir_fuse_swells(f, a, b) : weir_fuse_swells(f, b, a));
 }
@@ -167,15 +171,16 @@ static void join_producers(weir_fuser *f, uint32_t i)
 /* ---- emitting ---- */
 
 /* Where a step of the program finds operand `value`: the number of an input, or nin + the number of
- * an earlier step. */
+ * an earlier step. A value that is rounded inside the group is that of the step that rounds. */
 static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32_t *in,
                           uint32_t nin, uint32_t value)
 {
     for (uint32_t j = 0; j < nin; j++)
         if (weir_view_equal(f->g, in[j], value))
             return j;
-    const uint32_t m = f->maker[weir_storage_of(f->g, value)];
-    uint32_t       step = 0;
+    uint32_t m = f->maker[weir_storage_of(f->g, value)], step = 0;
+    if (weir_cast_rounds(f->g, &f->g->nodes.at[m]))
+        m = f->maker[weir_storage_of(f->g, f->g->nodes.at[m].in[0])];
     for (uint32_t j = 0; a->member[j] != m; j++)
         step += !weir_cast_rounds(f->g, &f->g->nodes.at[a->member[j]]);
     return (int64_t)nin + step;
@@ -184,7 +189,7 @@ static int64_t operand_of(const weir_fuser *f, const weir_group *a, const uint32
 static weir_ew_step step_of(const weir_fuser *f, const weir_group *a, const uint32_t *in,
                             uint32_t nin, const weir_node *n)
 {
-    weir_ew_step st = {.op = n->op, .rng = n->rng};
+    weir_ew_step st = {.op = n->op, .rng = n->rng, .rounds = weir_fuse_rounds_to(f, a, n)};
 
     if (n->attr_bytes >= sizeof(weir_ew_attr)) {
         st.s = ((const weir_ew_attr *)n->attr)->s;
@@ -259,8 +264,7 @@ weir_status weir_pass_fuse(weir_graph *g)
 
     f.group_of = weir_mem_alloc((g->nodes.n + 1) * sizeof *f.group_of);
     f.groups = weir_mem_zalloc(g->nodes.n + 1, sizeof *f.groups);
-    f.late = weir_mem_zalloc(g->storages.n + 1, sizeof *f.late);
-    if (!f.group_of || !f.groups || !f.late || !weir_fuser_index(&f)) {
+    if (!f.group_of || !f.groups || !weir_fuser_index(&f)) {
         weir_fuser_free(&f);
         return WEIR_ERR_NOMEM;
     }
@@ -271,6 +275,8 @@ weir_status weir_pass_fuse(weir_graph *g)
             f.groups[i] = weir_group_alone(i);
         }
     status = widen_all(&f);
+    if (status == WEIR_OK && !weir_fuser_index(&f))
+        status = WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
         if (f.group_of[i] != WEIR_NONE)
             join_producers(&f, i);

@@ -30,7 +30,8 @@ static inline weir_dtype weir_fuse_type(const weir_graph *g, uint32_t value)
     return g->values.at[value].layout.desc.dtype;
 }
 
-/* Builds maker, reader and writer; false if memory is short. weir_fuser_free frees all arrays. */
+/* Builds maker, reader, writer and an empty late without dead nodes, in place of older ones; false
+ * if memory is short. weir_fuser_free frees all arrays. */
 bool weir_fuser_index(weir_fuser *f);
 void weir_fuser_free(weir_fuser *f);
 
@@ -57,14 +58,21 @@ bool weir_group_gives(const weir_fuser *f, const weir_group *a, const weir_group
 uint32_t weir_group_inputs(const weir_fuser *f, const weir_group *a, const weir_group *b,
                            uint32_t in[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN]);
 
-/* Number of nodes between the last members of the two that belong to neither. */
-uint32_t weir_group_between(const weir_group *early, const weir_group *late);
+/* Are all nodes between the last members of the two members of `late`? */
+bool weir_group_next(const weir_graph *g, const weir_group *early, const weir_group *late);
 
 /* ---- casts: fuse_cast.c ---- */
 
 /* Does the cast widen a half type to f32? Does it round f32 to a half type? */
 bool weir_cast_widens(const weir_graph *g, const weir_node *n);
 bool weir_cast_rounds(const weir_graph *g, const weir_node *n);
+
+/* Can each member that computes in f32 either round its result or not? False if members read it
+ * rounded while others, or nodes outside, read it as it is. */
+bool weir_fuse_rounds_alike(const weir_fuser *f, const weir_group *a, const weir_group *b);
+
+/* The half type to which the step of member n rounds its result; f32 if it does not. */
+weir_dtype weir_fuse_rounds_to(const weir_fuser *f, const weir_group *a, const weir_node *n);
 
 /* Do casts among the members make the merged group need more live bytes than the two apart? */
 bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late);

@@ -1,12 +1,12 @@
-/* fuse_cast.c - casts between f32 and the half types at the edges of fused groups.
+/* fuse_cast.c - casts between f32 and the half types in fused groups.
  *
  * A cast that rounds is a member of the group that computes its input. A cast that widens is no
  * member: groups that read its output read its input instead, and so do other nodes whose kernels
- * widen (weir_device_ops.widens), if all readers can. Either is done only if it needs no
- * more live bytes than separate nodes: at each position where one of them runs, the bytes of the
- * storages that it accesses and that are live there count, less outputs that take over a dying
- * operand. Positions in between need no check: values that stay live longer there replace others
- * that were live before (fuse.c). */
+ * widen (weir_device_ops.widens), if all readers can. Either is done only if it needs no more live
+ * bytes than separate nodes, apart from small vectors: at each position where one of them runs, the
+ * bytes of the storages that it accesses and that are live there count, less outputs that take over
+ * a dying operand. Positions in between need no check: values that stay live longer there replace
+ * others that were live before (fuse.c). */
 #include <string.h>
 
 #include "core/status.h"
@@ -24,8 +24,6 @@ bool weir_cast_rounds(const weir_graph *g, const weir_node *n)
            weir_is_half(weir_fuse_type(g, n->out[0]));
 }
 
-/* ---- live bytes while a group runs ---- */
-
 static bool reads(const weir_node *n, const weir_graph *g, uint32_t storage)
 {
     for (int k = 0; k < n->nin && !n->dead; k++)
@@ -33,6 +31,68 @@ static bool reads(const weir_node *n, const weir_graph *g, uint32_t storage)
             return true;
     return false;
 }
+
+/* ---- rounding inside groups ---- */
+
+/* Is the rounding cast's output read by a member of `a` or `b`? */
+static bool read_inside(const weir_fuser *f, const weir_group *a, const weir_group *b, uint32_t m)
+{
+    const uint32_t out = weir_storage_of(f->g, f->g->nodes.at[m].out[0]);
+
+    for (uint32_t r = f->reader_first[out]; r < f->reader_first[out + 1]; r++)
+        if ((weir_group_has(a, f->reader[r]) || weir_group_has(b, f->reader[r])) &&
+            reads(&f->g->nodes.at[f->reader[r]], f->g, out))
+            return true;
+    return false;
+}
+
+/* Do only casts to `half` that are members of `a` or `b` read the storage? */
+static bool read_rounded(const weir_fuser *f, const weir_group *a, const weir_group *b,
+                         uint32_t storage, weir_dtype half)
+{
+    for (uint32_t r = f->reader_first[storage]; r < f->reader_first[storage + 1]; r++) {
+        const uint32_t         k = f->reader[r];
+        const weir_node *const n = &f->g->nodes.at[k];
+        if (reads(n, f->g, storage) &&
+            (!(weir_group_has(a, k) || weir_group_has(b, k)) || !weir_cast_rounds(f->g, n) ||
+             weir_fuse_type(f->g, n->out[0]) != half))
+            return false;
+    }
+    return !f->g->storages.at[storage].external;
+}
+
+bool weir_fuse_rounds_alike(const weir_fuser *f, const weir_group *a, const weir_group *b)
+{
+    const weir_group *both[2] = {a, b};
+
+    for (int side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < both[side]->n; i++) {
+            const weir_node *const m = &f->g->nodes.at[both[side]->member[i]];
+            if (!weir_cast_rounds(f->g, m) || !read_inside(f, a, b, both[side]->member[i]))
+                continue;
+            const uint32_t from = weir_storage_of(f->g, m->in[0]);
+            if (!weir_group_makes(f, a, b, from) ||
+                !read_rounded(f, a, b, from, weir_fuse_type(f->g, m->out[0])))
+                return false;
+        }
+    return true;
+}
+
+weir_dtype weir_fuse_rounds_to(const weir_fuser *f, const weir_group *a, const weir_node *n)
+{
+    const weir_dtype type = weir_fuse_type(f->g, n->out[0]);
+    const uint32_t   made = weir_storage_of(f->g, n->out[0]);
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        const weir_node *const m = &f->g->nodes.at[a->member[i]];
+        if (weir_cast_rounds(f->g, m) && weir_storage_of(f->g, m->in[0]) == made &&
+            read_inside(f, a, &weir_group_empty, a->member[i]))
+            return weir_fuse_type(f->g, m->out[0]);
+    }
+    return weir_is_half(type) ? type : WEIR_F32;
+}
+
+/* ---- live bytes while a group runs ---- */
 
 static uint32_t place_of(const weir_fuser *f, uint32_t node)
 {
@@ -136,6 +196,12 @@ static bool has_casts(const weir_graph *g, const weir_group *a)
     return false;
 }
 
+/* Small vectors, such as the statistics of a norm, do not keep two groups apart. */
+static bool exceeds(size_t bytes, size_t most)
+{
+    return bytes > most + most / 64;
+}
+
 /* The merged group runs where `late` did, so it may need what `late` needs. With no node in
  * between, it may also need what `early` needs. */
 bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_group *late)
@@ -145,11 +211,11 @@ bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_g
     const weir_group all = weir_group_joined(early, late);
     size_t           most = held(f, late, late->last, early, late);
 
-    if (weir_group_between(early, late) == 0) {
+    if (weir_group_next(f->g, early, late)) {
         const size_t before = held(f, early, early->last, early, late);
         most = before > most ? before : most;
     }
-    return held(f, &all, late->last, early, late) > most;
+    return exceeds(held(f, &all, late->last, early, late), most);
 }
 
 /* ---- casts that widen ---- */
@@ -257,7 +323,7 @@ static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *d
         memcpy(in[i], f->g->nodes.at[a->member[i]].in, sizeof in[i]);
     WEIR_TRY(read_half(f, cast, a));
     f->late[from] = late > a->last ? late : a->last;
-    *done = held(f, a, a->last, &c, a) <= before;
+    *done = !exceeds(held(f, a, a->last, &c, a), before);
     if (*done) {
         a->widens = true;
         return WEIR_OK;

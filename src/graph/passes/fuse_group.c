@@ -27,11 +27,22 @@ static void note_access(weir_fuser *f, int pass, uint32_t i, uint32_t s, bool wr
         f->writer[f->writer_first[s + 1]++] = i;
 }
 
+static void free_index(weir_fuser *f)
+{
+    weir_mem_free(f->maker);
+    weir_mem_free(f->reader_first);
+    weir_mem_free(f->reader);
+    weir_mem_free(f->writer_first);
+    weir_mem_free(f->writer);
+    weir_mem_free(f->late);
+}
+
 bool weir_fuser_index(weir_fuser *f)
 {
     const weir_graph *g = f->g;
     uint32_t          reads = 0;
 
+    free_index(f);
     for (uint32_t i = 0; i < g->nodes.n; i++)
         reads += g->nodes.at[i].nin;
     f->maker = weir_mem_alloc((g->storages.n + 1) * sizeof *f->maker);
@@ -39,13 +50,14 @@ bool weir_fuser_index(weir_fuser *f)
     f->writer_first = weir_mem_zalloc(g->storages.n + 2, sizeof *f->writer_first);
     f->reader = weir_mem_alloc((reads + 1) * sizeof *f->reader);
     f->writer = weir_mem_alloc((reads + 1) * sizeof *f->writer);
-    if (!f->maker || !f->reader_first || !f->writer_first || !f->reader || !f->writer)
+    f->late = weir_mem_zalloc(g->storages.n + 1, sizeof *f->late);
+    if (!f->maker || !f->reader_first || !f->writer_first || !f->reader || !f->writer || !f->late)
         return false;
     memset(f->maker, 0xff, (g->storages.n + 1) * sizeof *f->maker);
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < g->nodes.n; i++) {
             const weir_node *n = &g->nodes.at[i];
-            for (int k = 0; k < n->nin; k++) {
+            for (int k = 0; k < n->nin && !n->dead; k++) {
                 const uint32_t s = weir_storage_of(g, n->in[k]);
                 const bool     writes = n->def->mutates >> k & 1;
                 note_access(f, pass, i, s, writes);
@@ -65,12 +77,7 @@ void weir_fuser_free(weir_fuser *f)
 {
     weir_mem_free(f->group_of);
     weir_mem_free(f->groups);
-    weir_mem_free(f->maker);
-    weir_mem_free(f->reader_first);
-    weir_mem_free(f->reader);
-    weir_mem_free(f->writer_first);
-    weir_mem_free(f->writer);
-    weir_mem_free(f->late);
+    free_index(f);
 }
 
 bool weir_fuse_overwritten(const weir_fuser *f, uint32_t storage, uint32_t from, uint32_t to)
@@ -146,11 +153,10 @@ uint32_t weir_group_inputs(const weir_fuser *f, const weir_group *a, const weir_
     return n;
 }
 
-uint32_t weir_group_between(const weir_group *early, const weir_group *late)
+bool weir_group_next(const weir_graph *g, const weir_group *early, const weir_group *late)
 {
-    uint32_t between = late->last - early->last - 1;
-
-    for (uint32_t i = 0; i < late->n; i++)
-        between -= late->member[i] > early->last && late->member[i] < late->last;
-    return between;
+    for (uint32_t i = early->last + 1; i < late->last; i++)
+        if (!g->nodes.at[i].dead && !weir_group_has(late, i))
+            return false;
+    return true;
 }

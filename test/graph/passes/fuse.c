@@ -250,12 +250,12 @@ static int rounded_between(weir_device *d, weir_tensor *const *in, weir_tensor *
     return 2;
 }
 
-CASE(casts_are_not_inside)
+CASE(values_are_rounded_inside)
 {
-    CHECK(fused(rounded_between, NULL) == 4);
+    CHECK(fused(rounded_between, NULL) == 3);
 }
 
-/* Steps in half round one by one: they are groups of their own. */
+/* Steps in half round one by one. */
 static int halves_beside(weir_device *d, weir_tensor *const *in, weir_tensor **out)
 {
     (void)d;
@@ -266,9 +266,25 @@ static int halves_beside(weir_device *d, weir_tensor *const *in, weir_tensor **o
     return 2;
 }
 
-CASE(steps_of_two_types_are_two_groups)
+CASE(steps_of_halves_are_steps_of_a_group)
 {
-    CHECK(fused(halves_beside, NULL) == 3);
+    CHECK(fused(halves_beside, NULL) == 1);
+}
+
+/* A step either rounds its result or not: what is read both ways is rounded outside. */
+static int read_both_ways(weir_device *d, weir_tensor *const *in, weir_tensor **out)
+{
+    (void)d;
+    weir_tensor *x = weir_affine(in[0], 3, 0.1);
+    weir_tensor *h = weir_relu(weir_cast(x, WEIR_F16));
+    out[0] = weir_mul(weir_cast(h, WEIR_F32), x);
+    out[1] = weir_cast(weir_cast(x, WEIR_BF16), WEIR_F64);
+    return 2;
+}
+
+CASE(a_step_rounds_for_all_or_for_none)
+{
+    CHECK(fused(read_both_ways, NULL) == 4);
 }
 
 /* Views of what is widened are views of the half: repeated rows, turned ones, a part. */
@@ -397,7 +413,7 @@ CASE(casts_stay_apart_where_a_group_would_hold_more)
 
 /* A product and batch norm in mixed precision, stepped once by SGD. Writes the loss and a weight;
  * returns the casts in the plan. */
-static uint32_t casts_of_batch_norm(const weir_plan_options *o, float result[2])
+static uint32_t casts_of_batch_norm(const weir_plan_options *o, bool residual, float result[2])
 {
     enum { ROWS = 64, CHANNELS = 8 };
     static float v[ROWS * CHANNELS];
@@ -417,7 +433,9 @@ static uint32_t casts_of_batch_norm(const weir_plan_options *o, float result[2])
         CHECK_OK(weir_write_fill(own[i], i == 6 ? 0.5 : 1));
     weir_graph *g = weir_graph_begin(d);
     CHECK_OK(weir_autocast_begin(d, WEIR_BF16));
-    weir_tensor *y = weir_batch_norm(weir_matmul(x, w), scale, bias, mean, var, NULL);
+    weir_tensor *z = weir_matmul(x, w);
+    weir_tensor *y = weir_batch_norm(z, scale, bias, mean, var, NULL);
+    y = residual ? weir_relu(weir_add(y, z)) : y;
     weir_tensor *loss = weir_sum(weir_mul(y, y), 0, false);
     CHECK_OK(weir_autocast_end(d));
     const weir_pair *pairs = NULL;
@@ -445,11 +463,14 @@ CASE(batch_norm_and_updates_read_halves)
 
     if (!check_on_cpu())
         return;
-    const uint32_t before = casts_of_batch_norm(&apart, want);
-    const uint32_t after = casts_of_batch_norm(NULL, got);
+    const uint32_t before = casts_of_batch_norm(&apart, false, want);
+    const uint32_t after = casts_of_batch_norm(NULL, false, got);
 
     CHECK_BITS(got, want, sizeof got);
     CHECK(after + 3 <= before);
+    casts_of_batch_norm(&apart, true, want);
+    CHECK(casts_of_batch_norm(NULL, true, got) <= after);   /* none of the residual branch */
+    CHECK_BITS(got, want, sizeof got);
 }
 
 /* Steps w by a gradient that is the cast of a transposed half; returns its second element. */

@@ -4,7 +4,7 @@
  * tasks and tasks into tiles, by shape only. Each step of the chain is one call of a row function
  * per tile; the result of a step that later steps read stays in a tile buffer on the worker's
  * stack, so the memory traffic of a chain is that of its inputs and outputs. A chain in f32 widens
- * tiles of half inputs and rounds tiles of half outputs in such buffers too.
+ * tiles of half inputs and rounds tiles of half results in such buffers too.
  *
  * In place: an output may share the address of a DENSE input. A step writes to output memory only
  * if no later step reads a DENSE input; otherwise the values stay in a buffer until the tile's
@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/dtype.h"
 #include "core/fused.h"
 #include "core/mem.h"
 #include "device/common/div.h"
@@ -58,6 +59,7 @@ typedef struct step {
     int         nsrc, src[WEIR_MAX_IN];     /* values: first the inputs, then the steps' results */
     double      s, t;
     uint64_t    rng;
+    void      (*round)(int64_t n, float *x);    /* for steps that read the result; or NULL */
     int         out;                        /* the output that the step writes, else -1 */
     size_t      buf;                        /* if -1: offset of the result's tile buffer */
 } step;
@@ -205,6 +207,8 @@ static void run_tile(const chain *p, const weir_kargs *k, int64_t pos, int64_t n
         if (ahead >= 0)
             fetch_ahead(p, k, ahead, j);
         s->fn(n, to, src, &args);
+        if (s->round)
+            s->round(n, to);
         value[p->nin + j] = to;
     }
     for (int i = 0; i < p->ncopy; i++) {
@@ -319,18 +323,24 @@ static void plan_tiles(chain *p)
     }
 }
 
-/* The last step that reads step j's result; nstep if it is copied at the end of the tile. */
-static int last_reader(const chain *p, int j)
+/* The last step that reads step j's result; j: none. */
+static int last_step(const chain *p, int j)
 {
-    for (int i = 0; i < p->ncopy; i++)
-        if (p->copy[i].value == p->nin + j)
-            return p->nstep;
     int last = j;
     for (int r = j + 1; r < p->nstep; r++)
         for (int i = 0; i < p->step[r].nsrc; i++)
             if (p->step[r].src[i] == p->nin + j)
                 last = r;
     return last;
+}
+
+/* The same; nstep if the result is copied at the end of the tile. */
+static int last_reader(const chain *p, int j)
+{
+    for (int i = 0; i < p->ncopy; i++)
+        if (p->copy[i].value == p->nin + j)
+            return p->nstep;
+    return last_step(p, j);
 }
 
 /* Decides which outputs their step writes and which are copied at the end (see the top of the
@@ -414,6 +424,14 @@ weir_half_fn weir_cpu_widen(weir_dtype t)
     return t < WEIR_ROW_TYPES ? halves(weir_cpu_isa())[t].widen : NULL;
 }
 
+/* Results that no step reads are rounded when they are written. */
+static void bind_rounding(chain *p, const weir_ew_program *prog, const weir_half_entry *half)
+{
+    for (int j = 0; j < p->nstep; j++)
+        if (weir_is_half((weir_dtype)prog->step[j].rounds) && last_step(p, j) > j)
+            p->step[j].round = half[prog->step[j].rounds].round;
+}
+
 static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_program *prog,
                               weir_isa isa)
 {
@@ -424,6 +442,7 @@ static weir_status chain_make(chain *p, const weir_call *c, const weir_ew_progra
                  .nout = (int)prog->nout};
     assert(p->nin <= WEIR_EW_MAX_IN && p->nstep <= WEIR_EW_MAX_STEPS && p->nout <= WEIR_EW_MAX_OUT);
     WEIR_TRY(bind_steps(p, c, prog, isa));
+    bind_rounding(p, prog, halves(isa));
     if (p->n == 0)
         return WEIR_OK;
     for (int i = 0; i < p->nin; i++) {

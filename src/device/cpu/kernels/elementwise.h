@@ -30,6 +30,7 @@ typedef void (*weir_half_fn)(int64_t n, void *restrict to, const void *restrict 
 
 typedef struct weir_half_entry {
     weir_half_fn widen, narrow;
+    void       (*round)(int64_t n, float *x);   /* to what narrow and widen would make of it */
 } weir_half_entry;
 
 /* [WEIR_ROW_TYPES]; NULL for types other than halves. */

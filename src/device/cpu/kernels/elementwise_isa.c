@@ -155,6 +155,11 @@ enum { HALF_BLOCK = 256 };
         for (int64_t i = 0; i < n; i++)                                                            \
             t[i] = weir_to_##id(f[i]);                                                             \
     }                                                                                              \
+    static void round_##id(int64_t n, float *x)                                                    \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] = weir_from_##id(weir_to_##id(x[i]));                                             \
+    }                                                                                              \
     static void through_##id(weir_row_fn row, int arity, int64_t n, void *out,                     \
                              const void *const *in, const weir_row_args *r)                        \
     {                                                                                              \
@@ -244,7 +249,8 @@ ROW_THROUGH(bf16)
 
 /* ---- the tables ---- */
 const weir_half_entry WEIR_ISA_NAME(weir_halves)[WEIR_ROW_TYPES] = {
-    [WEIR_F16] = {widen_f16, narrow_f16}, [WEIR_BF16] = {widen_bf16, narrow_bf16}};
+    [WEIR_F16] = {widen_f16, narrow_f16, round_f16},
+    [WEIR_BF16] = {widen_bf16, narrow_bf16, round_bf16}};
 
 #define ROW(ID, id, arity, types, value) [WEIR_OP_##ID] = {.fn = {ROW_ENTRY_##types(id)}},
 #define ROW_ENTRY_FLOATS(id)                                                                       \

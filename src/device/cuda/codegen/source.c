@@ -6,8 +6,8 @@
  *
  * All reads of a position precede its writes, and a DENSE input is read at this position only, so
  * an output may share the address of such an input. Expressions, and the functions they call, are
- * the text of the tables in core: additions and products round as on the CPU. Steps in half are
- * rounded one by one, like stored values; steps in f32 are not, whatever the operands' types. */
+ * the text of the tables in core: additions and products round as on the CPU. Steps of halves are
+ * rounded one by one, like stored values; those in f32 are not, whatever the operands' types. */
 #include "device/cuda/codegen/source.h"
 
 #include <assert.h>
@@ -339,7 +339,9 @@ static void add_step(const weir_ew_program *p, int j, weir_string *to)
     if (says(r->text, "DRAW"))
         weir_string_add(to, "                const T uniform = K(weir_uniform_from(word%d[i]));\n",
                         j);
-    weir_string_add(to, "                v%d = WEIR_ROUND((T)(%s));\n            }\n", j, r->text);
+    const element *const half = &elements[p->step[j].rounds];
+    weir_string_add(to, "                v%d = (T)%s(%s(WEIR_ROUND((T)(%s))));\n            }\n", j,
+                    half->load, half->store, r->text);
 }
 
 static void add_inputs(const weir_source *s, weir_string *to)

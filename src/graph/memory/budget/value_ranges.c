@@ -264,6 +264,15 @@ static weir_value_range converted(weir_value_range k, const weir_layout *from, w
     return from->desc.dtype == to->desc.dtype ? k : rule_cast(&c, &k, 0);
 }
 
+/* Returns the range of f32 values after rounding to a half type. */
+static weir_value_range rounded(weir_value_range k, const weir_layout *from, weir_dtype half)
+{
+    weir_layout to = *from;
+
+    to.desc.dtype = half;
+    return converted(k, from, &to);
+}
+
 /* Returns the range of output o of a fused group, computed member by member. */
 static weir_value_range of_group(const weir_call *c, const weir_value_range *in, int o)
 {
@@ -281,6 +290,8 @@ static weir_value_range of_group(const weir_call *c, const weir_value_range *in,
             from[k] = s->src[k] < p->nin ? converted(in[s->src[k]], &c->in[s->src[k]], &computed)
                                          : made[s->src[k] - p->nin];
         made[i] = rules[s->op] ? rules[s->op](&call, from, 0) : nothing;
+        if (weir_is_half((weir_dtype)s->rounds))
+            made[i] = rounded(made[i], &computed, (weir_dtype)s->rounds);
     }
     return converted(made[p->out[o]], &computed, &c->out[o]);
 }
