@@ -19,6 +19,9 @@ if [ -n "$missing" ]; then
     echo "python: 0 passed, 0 failed"
     exit 0
 fi
+for checker in mypy basedpyright; do
+    command -v $checker >/dev/null || echo "python: the checks of types by $checker are left out"
+done
 cd "$root/test/python" || exit 1
 PYTHONPATH="$build/python" "$python" -m pytest -q -p no:cacheprovider "$@" . >"$work/log" 2>&1
 code=$?

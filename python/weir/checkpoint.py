@@ -75,9 +75,9 @@ class Checkpoint(Core):
             handles = [prepare(x) for x in xs]
         self._owner, found = capi.checkpoint(part, handles)
         device.hold((self._owner, self))
-        self.many = isinstance(part.first, (tuple, list))
+        self.many: bool = isinstance(part.first, (tuple, list))
         ys, part.first = _checked(() if part.first is None else part.first), ()
-        self.requires_grad = any(y.requires_grad for y in ys)
+        self.requires_grad: bool = any(y.requires_grad for y in ys)
         inside = {id(t): t for y in ys for t in stored(y.creator)}
         self.src += [(t.creator, id(t), t, True) for t in inside.values()]
         results = tuple(result(handle, device) for handle in found[:len(ys)])

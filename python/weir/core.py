@@ -29,9 +29,8 @@ from .dtypes import (  # noqa: F401
     kDouble as kDouble, kFloat16 as kFloat16, kFloat32 as kFloat32, kInt as kInt, kInt64 as kInt64,
     kUChar as kUChar, numpy_dtype as numpy_dtype, singa_dtype as singa_dtype)
 from .graph import Graph
-from .options import PlanOptions, budget_text
-from .options import options as options, pass_names as pass_names  # noqa: F401
-from .options import plan_options as plan_options  # noqa: F401
+from .options import (PlanOptions, budget_text, options as options,  # noqa: F401
+                      pass_names as pass_names, plan_options as plan_options)
 from .typing import Array, Budget, Desc, DeviceHandle, Handle, Path, Shape
 
 
@@ -47,7 +46,7 @@ class DeviceOptions(TypedDict, total=False):
 class Device:
     """A device of the core under SINGA's names (both ages); see weir.device for how to get one."""
 
-    lazy_alloc = True
+    lazy_alloc: bool = True
 
     def __init__(self, name: str = "cpu", number: int = -1, threads: int = 0, seed: int = 0,
                  spill_dir: Path | None = None, guard: bool | None = None) -> None:
@@ -56,7 +55,8 @@ class Device:
         if spill_dir is not None:
             how.spill_dir = os.fspath(spill_dir)
         self.handle: DeviceHandle = capi.weir_device_open(name, how)
-        self.name, self.inside = name, ""       # inside: full name of the layer being called
+        self.name: str = name
+        self.inside: str = ""       # inside: full name of the layer being called
         self._id = number
         self._recordings = 0        # so far
         self._graph = 0             # the number of the one at hand

@@ -27,8 +27,24 @@ class DType(enum.IntEnum):
         return format(int(self), spec) if spec else str(self)
 
 
-kFloat32, kFloat16, kInt, kChar, kDouble, kUChar, kInt64, kBool, kBFloat16 = DType
-float32, float16, int32, _, float64, uint8, int64, bool_, bfloat16 = DType
+# SINGA's names, then those of weir.
+kFloat32: DType = DType.float32
+kFloat16: DType = DType.float16
+kInt: DType = DType.int32
+kChar: DType = DType.char
+kDouble: DType = DType.float64
+kUChar: DType = DType.uint8
+kInt64: DType = DType.int64
+kBool: DType = DType.bool
+kBFloat16: DType = DType.bfloat16
+float32: DType = kFloat32
+float16: DType = kFloat16
+int32: DType = kInt
+float64: DType = kDouble
+uint8: DType = kUChar
+int64: DType = kInt64
+bool_: DType = kBool
+bfloat16: DType = kBFloat16
 
 _CORE_TYPE: dict[int, int] = {
     kFloat32: capi.WEIR_F32,

@@ -201,6 +201,8 @@ class Archive(Mapping[str, Array]):
     Arrays are views of the file, valid while it is open.
     """
 
+    metadata: dict[str, str]
+
     def __init__(self, path: str, view: memoryview) -> None:
         self.path = path
         self._view = view

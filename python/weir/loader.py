@@ -92,15 +92,19 @@ class DataLoader:
         if isinstance(data, tuple) or _is_array(data):
             given = data if isinstance(data, tuple) else (data,)
             self._arrays = tuple(_as_array(part) for part in given)
-            self.samples = _common_length(self._arrays)
+            self.samples: int = _common_length(self._arrays)
         else:
             self._data = data
             self.samples = len(self._data)
         if self.samples == 0:
             raise errors.InvalidError("DataLoader: the data has no samples")
-        self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
-        self.workers, self.seed, self.prefetch = workers, seed, prefetch
-        self.transforms = tuple(transforms)
+        self.batch_size: int = batch_size
+        self.shuffle: bool = shuffle
+        self.drop_last: bool = drop_last
+        self.workers: int = workers
+        self.seed: int = seed
+        self.prefetch: int = prefetch
+        self.transforms: tuple[Change, ...] = tuple(transforms)
         if len(self) == 0:
             raise errors.InvalidError(f"DataLoader: batch_size is {batch_size}, more than the "
                                       f"{self.samples} samples, and drop_last leaves none")

@@ -112,9 +112,11 @@ class EarlyStop:
         if patience < 1 or not min_delta >= 0:
             raise errors.InvalidError(f"EarlyStop: patience is {patience}, min_delta is "
                                       f"{min_delta}, but must be 1 or more and 0 or more")
-        self.patience, self.min_delta, self.higher = patience, min_delta, higher
-        self.best = -math.inf if higher else math.inf
-        self.bad = 0
+        self.patience: int = patience
+        self.min_delta: float = min_delta
+        self.higher: bool = higher
+        self.best: float = -math.inf if higher else math.inf
+        self.bad: int = 0
 
     def improves(self, value: float) -> bool:
         """Takes the next value; True if it is the best so far, so that the model is worth saving.
@@ -141,4 +143,5 @@ class EarlyStop:
         if not isinstance(best, SupportsFloat) or not isinstance(bad, SupportsInt) or int(bad) < 0:
             raise errors.InvalidError(f"EarlyStop: the state has best {best!r} and bad {bad!r}, "
                                       "must be a number and a whole one, 0 or more")
-        self.best, self.bad = float(best), int(bad)
+        self.best = float(best)
+        self.bad = int(bad)

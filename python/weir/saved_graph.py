@@ -61,8 +61,9 @@ class SavedGraph:
                 self._input[name] = _tensor(tensor, device)
             elif role == capi.WEIR_ROLE_OUTPUT:
                 self._result[name] = Result(_tensor(tensor, device))
-        self.inputs = {name: _spec(t) for name, t in self._input.items()}
-        self.outputs = {name: _spec(r.tensor) for name, r in self._result.items()}
+        self.inputs: dict[str, TensorSpec] = {name: _spec(t) for name, t in self._input.items()}
+        self.outputs: dict[str, TensorSpec] = {name: _spec(result.tensor)
+                                               for name, result in self._result.items()}
 
     def __repr__(self) -> str:
         def listed(specs: Mapping[str, TensorSpec]) -> str:

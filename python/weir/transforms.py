@@ -52,7 +52,7 @@ class Compose(Transform):
     """Several transforms, one after the other."""
 
     def __init__(self, transforms: Sequence[Transform]) -> None:
-        self.transforms = list(transforms)
+        self.transforms: list[Transform] = list(transforms)
 
     def apply(self, x: Array, rng: np.random.Generator) -> Array:
         for transform in self.transforms:
@@ -69,6 +69,9 @@ class ToFloat(Transform):
 
 class Normalize(Transform):
     """(x - mean) / std in float32, with a mean and a std for each channel."""
+
+    mean: NDArray[np.float32]
+    std: NDArray[np.float32]
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         self.mean, self.std = (np.asarray(v, np.float32).reshape(-1, 1, 1) for v in (mean, std))
@@ -102,7 +105,9 @@ class RandomCrop(Transform):
     added on each side."""
 
     def __init__(self, size: Size, padding: int = 0, fill: float = 0) -> None:
-        self.size, self.padding, self.fill = _pair(size, "RandomCrop"), padding, fill
+        self.size: tuple[int, int] = _pair(size, "RandomCrop")
+        self.padding: int = padding
+        self.fill: float = fill
         if padding < 0:
             raise errors.InvalidError(f"RandomCrop: padding is {padding} but must be 0 or more")
 
@@ -123,7 +128,7 @@ class CenterCrop(Transform):
     """The part of size (height, width) in the middle, as validation takes it."""
 
     def __init__(self, size: Size) -> None:
-        self.size = _pair(size, "CenterCrop")
+        self.size: tuple[int, int] = _pair(size, "CenterCrop")
 
     def apply(self, x: Array, rng: np.random.Generator) -> Array:
         height, width = _check_image(x, "CenterCrop")
@@ -165,7 +170,9 @@ class RandomResizedCrop(Transform):
 
     def __init__(self, size: Size, scale: tuple[float, float] = (0.08, 1.0),
                  ratio: tuple[float, float] = (3 / 4, 4 / 3)) -> None:
-        self.size, self.scale, self.ratio = _pair(size, "RandomResizedCrop"), scale, ratio
+        self.size: tuple[int, int] = _pair(size, "RandomResizedCrop")
+        self.scale: tuple[float, float] = scale
+        self.ratio: tuple[float, float] = ratio
         if not (0 < scale[0] <= scale[1] and 0 < ratio[0] <= ratio[1]):
             raise errors.InvalidError(f"RandomResizedCrop: scale is {scale}, ratio is {ratio}, but "
                                       "each must be two numbers above 0, the smaller first")

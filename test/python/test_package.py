@@ -303,6 +303,26 @@ def test_types_by_pyright(tmp_path):
     assert report["summary"]["filesAnalyzed"] > 100
 
 
+def test_every_public_type_is_known(tmp_path):
+    """basedpyright --verifytypes: no type of a public name is unknown, or inferred by rules of its
+    own. It asks the interpreter beside it for NumPy, whose scalars have default arguments since
+    NumPy 2; no option names another interpreter."""
+    beside = os.path.dirname(os.path.realpath(tool("basedpyright")))
+    interpreter = shutil.which("python", path=beside)
+    code = "import numpy; assert numpy.__version__[:2] == '2.'"
+    if not interpreter or subprocess.run([interpreter, "-c", code], capture_output=True).returncode:
+        pytest.skip("beside basedpyright there is no Python with NumPy 2: left out")
+    done = subprocess.run(["basedpyright", "--verifytypes", "weir", "--ignoreexternal",
+                           "--outputjson"], timeout=300, capture_output=True, text=True,
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": FOLDER, "PATH":
+                                             os.pathsep.join([beside, os.environ["PATH"]])})
+    found = json.loads(done.stdout)["typeCompleteness"]
+    wrong = [f"{symbol['name']}: {d['message']}" for symbol in found["symbols"]
+             for d in symbol["diagnostics"] if d["severity"] == "error"]
+    assert found["completenessScore"] == 1 and not wrong, "\n".join(wrong)
+    assert found["exportedSymbolCounts"]["withKnownType"] > 4000
+
+
 def test_types_of_a_program(tmp_path):
     """Both names of a module have the types of one."""
     program = tmp_path / "program.py"

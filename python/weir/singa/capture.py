@@ -29,7 +29,7 @@ from weir import errors
 from weir import graph_file
 from weir.graph import Graph
 from weir.options import PlanOptions
-from weir.typing import Budget, Handle, Path
+from weir.typing import Budget, Handle, Path, Shape
 from . import singa_wrap as singa
 from .asserted import InvalidError
 from .layers.base import first_tensor
@@ -155,13 +155,14 @@ class Input:
         value = t.data.value
         if not self._may_share(value):
             value = _twin(value)
-        self.handle = value.handle
+        self.handle: Handle = value.handle
         value.lend(self)
-        self.shape, self.dtype = value.shape, value.dtype
-        self.lender = weakref.ref(value)    # whose memory it was
+        self.shape: tuple[int, ...] = value.shape
+        self.dtype: int = value.dtype
+        self.lender: weakref.ref[core.Value] = weakref.ref(value)    # whose memory it was
         self._version = value.version
         self.value: core.Value | None = value   # until the recording is over
-        self.changes = False                # does the step change it?
+        self.changes: bool = False          # does the step change it?
 
     @staticmethod
     def _may_share(value: core.Value) -> bool:
@@ -222,7 +223,7 @@ class Result:
 
     def __init__(self, t: Tensor) -> None:
         self.tensor = t
-        self.handle = t.data.value.handle
+        self.handle: Handle = t.data.value.handle
         self.last: Callable[[], core.Value | None] = lambda: None   # what the last call returned
 
     def before_run(self) -> None:
@@ -247,15 +248,18 @@ class Result:
 class Recording:
     """One planned graph: what it reads, what it returns."""
 
+    graph: capi.weir_graph
+    held: list[object]
+
     def __init__(self, device: core.Device, function: Callable[..., object], args: Sequence[object],
                  kwargs: Mapping[str, object], tensors: list[Tensor], kept: list[object],
                  plan: capi.weir_plan_options) -> None:
         self.how: How | None = None
         self.device = device
         self.kept = kept
-        self.shapes = [t.shape for t in tensors]
-        self.runs = 0
-        self.inputs = [Input(t) for t in tensors]
+        self.shapes: list[Shape] = [t.shape for t in tensors]
+        self.runs: int = 0
+        self.inputs: list[Input] = [Input(t) for t in tensors]
         own = iter([t if t.data.value is i.value else _like(t, cast("core.Value", i.value))
                     for t, i in zip(tensors, self.inputs)])
         args = tuple(_replaced(a, own) for a in args)
@@ -275,7 +279,7 @@ class Recording:
             results = function(*args, **kwargs)
             self.results: dict[int, Result] = {}    # by the id of the Tensor in self.template
             self.passed: dict[int, int] = {}        # the same: which input is a result
-            self.template = _mapped(results, lambda t: self._note(t, by_value))
+            self.template: object = _mapped(results, lambda t: self._note(t, by_value))
             del results
         except BaseException:
             self.device.drop_graph()
@@ -379,8 +383,9 @@ class Capture:
     def __init__(self, most: int = MAX_GRAPHS) -> None:
         self._by_signature: OrderedDict[Hashable, Recording] = OrderedDict()
         self._last: Recording | None = None
-        self.most = most
-        self.planned = self.evicted = 0
+        self.most: int = most
+        self.planned: int = 0
+        self.evicted: int = 0
         self._known: set[int] = set()       # hashes of the signatures that were planned
         self._warned = False
 

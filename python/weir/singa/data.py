@@ -46,8 +46,8 @@ class ImageBatchIter:
         self.delimiter = delimiter
         self.image_folder = image_folder
         self.queue: queue.Queue[Item] = queue.Queue(capacity)
-        self.samples = self._read_list()
-        self.num_samples = len(self.samples)
+        self.samples: list[tuple[str, str]] = self._read_list()
+        self.num_samples: int = len(self.samples)
         self._stop = threading.Event()
         self.p: threading.Thread | None = None
 

@@ -38,11 +38,12 @@ class Linear(Layer):
 
     def __init__(self, out_features: int, *args: int, bias: bool = True) -> None:
         super().__init__()
-        self.in_features = None
-        self.out_features = out_features
+        self.in_features: int | None = None
+        self.out_features: int = out_features
         if args:
-            self.in_features, self.out_features = out_features, args[0]
-        self.bias = args[1] if len(args) > 1 else bias
+            self.in_features = out_features
+            self.out_features = args[0]
+        self.bias: int | bool = args[1] if len(args) > 1 else bias
 
     def initialize(self, x: Tensor) -> None:
         size = x.shape[-1]
@@ -51,7 +52,7 @@ class Linear(Layer):
                              f"{self.in_features}")
         self.in_features = size
         self.W = param((size, self.out_features), x, math.sqrt(2.0 / (size + self.out_features)))
-        self.b = param((self.out_features,), x) if self.bias else None
+        self.b: Tensor | None = param((self.out_features,), x) if self.bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         self.device_check(x, self.W)
@@ -69,15 +70,19 @@ class Gemm(Layer):
                  bias_shape: Sequence[int] | None = None) -> None:
         super().__init__()
         self.nb_kernels = nb_kernels
-        self.alpha, self.beta = alpha, beta
-        self.transA, self.transB = int(bool(transA)), int(bool(transB))
-        self.bias, self.bias_shape = bias, bias_shape
+        self.alpha: float = alpha
+        self.beta: float = beta
+        self.transA: int = int(bool(transA))
+        self.transB: int = int(bool(transB))
+        self.bias: bool = bias
+        self.bias_shape: Sequence[int] | None = bias_shape
 
     def initialize(self, x: Tensor) -> None:
         size = x.shape[-2 if self.transA else -1]
         self.W = param((self.nb_kernels, size) if self.transB else (size, self.nb_kernels), x,
                        math.sqrt(2.0 / (size + self.nb_kernels)))
-        self.b = param(self.bias_shape or (1, self.nb_kernels), x) if self.bias else None
+        shape = self.bias_shape or (1, self.nb_kernels)
+        self.b: Tensor | None = param(shape, x) if self.bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return matrix.gemm(x, self.W, self.b, self.alpha, self.beta, self.transA, self.transB)
@@ -89,13 +94,14 @@ class Embedding(Layer):
     def __init__(self, input_dim: int, output_dim: int, initializer: str = "gaussian",
                  dtype: DTypeLike = "float32") -> None:
         super().__init__()
-        self.dtype = core.dtype_number(dtype)
+        self.dtype: int = core.dtype_number(dtype)
         if not core.is_float(self.dtype):
             raise TypeError(f"Embedding: dtype is {dtype!r} but must be a float type")
         if initializer not in ("gaussian", "uniform"):
             raise ValueError(f"Embedding: unknown initializer {initializer!r} (expected "
                              "gaussian or uniform)")
-        self.input_dim, self.output_dim = input_dim, output_dim
+        self.input_dim: int = input_dim
+        self.output_dim: int = output_dim
         self.initializer = initializer
 
     def _make(self, device: core.Device | None) -> None:

@@ -89,7 +89,7 @@ class ModelMeta(LayerMeta):
 
     _captured_names: tuple[str, ...]
 
-    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
+    def __init__(cls, name: str, bases: tuple[type[object], ...], body: dict[str, object]) -> None:
         super().__init__(name, bases, body)
         for method in cls._captured_names:
             if method in body and any(isinstance(base, ModelMeta) for base in bases):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar, Union, cast
+from typing import ClassVar, TypeAlias, TypeVar, Union, cast
 
 from weir import _capi as capi
 from weir import core
@@ -33,6 +33,7 @@ __all__ = ["AdaGrad", "Adam", "AdamW", "Constant", "CosineDecay", "DecaySchedule
 
 State: TypeAlias = Union[float, Tensor, Array, Mapping[str, Union[Tensor, Array]]]
 Pair: TypeAlias = tuple[Tensor, Tensor]                 # a parameter, its gradient
+Fields: TypeAlias = tuple[tuple[str, str], ...]         # attribute, the core's field
 O = TypeVar("O")
 
 
@@ -46,9 +47,8 @@ class Optimizer:
     parameters; the rate and all numbers behind it are float64 for parameters in float64.
     """
 
-    # (attribute, the core's field) of what may be schedules, in its order.
-    numbers: tuple[tuple[str, str], ...] = ()
-    tables: tuple[str, ...] = ()      # of state tensors, by the names of get_states
+    numbers: Fields = ()            # that may be schedules, in the core's order
+    tables: tuple[str, ...] = ()    # of state tensors, by the names of get_states
 
     def __init__(self, lr: Rate, dtype: int = float32, clip_norm: float | None = None,
                  clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
@@ -61,9 +61,10 @@ class Optimizer:
         self._finite: Handle | None = None         # for a scaled step: may this step be applied?
         self._rate_if: Handle | None = None     # the rate, or NaN: then the core skips the update
         device = core.default_device()
-        self.step_counter = zeros_state((1,), device, core.kDouble)
+        self.step_counter: Tensor = zeros_state((1,), device, core.kDouble)
         with device.at_once():
-            self.lr_value = Tensor(data=singa.result(self._rate_now(), device), requires_grad=False)
+            rate = singa.result(self._rate_now(), device)
+            self.lr_value: Tensor = Tensor(data=rate, requires_grad=False)
             self.lr_value.data.value.state()        # the device owns its memory from now on
         self._schedules: list[DecayScheduler] = []
         # arguments of _set_numbers
@@ -402,9 +403,9 @@ class SGD(Optimizer):
     """g += weight_decay p; b = momentum b + (1 - dampening) g; p -= lr b, or with nesterov
     p -= lr (g + momentum b). b starts at 0."""
 
-    numbers = (("momentum", "momentum"), ("weight_decay", "weight_decay"),
-               ("dampening", "dampening"))
-    tables = ("moments",)
+    numbers: Fields = (("momentum", "momentum"), ("weight_decay", "weight_decay"),
+                       ("dampening", "dampening"))
+    tables: tuple[str, ...] = ("moments",)
 
     def __init__(self, lr: Rate = 0.1, momentum: Rate = 0, dampening: Rate = 0,
                  weight_decay: Rate = 0, nesterov: bool = False, dtype: int = float32,
@@ -414,8 +415,10 @@ class SGD(Optimizer):
         for name, value in (("momentum", momentum), ("weight_decay", weight_decay)):
             if isinstance(value, (int, float)) and value < 0:
                 raise ValueError(f"SGD: {name} is {value}, must not be negative")
-        self.momentum, self.dampening, self.weight_decay = momentum, dampening, weight_decay
-        self.nesterov = bool(nesterov)
+        self.momentum: Rate = momentum
+        self.dampening: Rate = dampening
+        self.weight_decay: Rate = weight_decay
+        self.nesterov: bool = bool(nesterov)
         self._buffered = isinstance(momentum, DecayScheduler) or momentum != 0
         if self.nesterov and (not self._buffered or dampening != 0):
             raise ValueError("SGD: nesterov needs a momentum and no dampening")
@@ -438,16 +441,18 @@ class RMSProp(Optimizer):
 
     SINGA's formula: epsilon is within the root; PyTorch adds it to the root."""
 
-    numbers = (("rho", "alpha"), ("epsilon", "eps"), ("weight_decay", "weight_decay"),
-               ("momentum", "momentum"))
-    tables = ("running_average",)
+    numbers: Fields = (("rho", "alpha"), ("epsilon", "eps"), ("weight_decay", "weight_decay"),
+                       ("momentum", "momentum"))
+    tables: tuple[str, ...] = ("running_average",)
     momentum = 0
 
     def __init__(self, lr: Rate = 0.1, rho: Rate = 0.9, epsilon: Rate = 1e-8,
                  weight_decay: Rate = 0, dtype: int = float32, clip_norm: float | None = None,
                  clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
-        self.rho, self.epsilon, self.weight_decay = rho, epsilon, weight_decay
+        self.rho: Rate = rho
+        self.epsilon: Rate = epsilon
+        self.weight_decay: Rate = weight_decay
         self._options = self._set_numbers(capi.weir_rmsprop_options, ("alpha", "eps"),
                                           eps_inside=True)
 
@@ -462,14 +467,15 @@ class AdaGrad(Optimizer):
 
     SINGA's formula: epsilon is within the root; PyTorch adds it to the root (and takes 1e-10)."""
 
-    numbers = (("epsilon", "eps"), ("weight_decay", "weight_decay"))
-    tables = ("history",)
+    numbers: Fields = (("epsilon", "eps"), ("weight_decay", "weight_decay"))
+    tables: tuple[str, ...] = ("history",)
 
     def __init__(self, lr: Rate = 0.1, epsilon: Rate = 1e-8, weight_decay: Rate = 0,
                  dtype: int = float32, clip_norm: float | None = None,
                  clip_value: float | None = None, scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
-        self.epsilon, self.weight_decay = epsilon, weight_decay
+        self.epsilon: Rate = epsilon
+        self.weight_decay: Rate = weight_decay
         self._options = self._set_numbers(capi.weir_adagrad_options, ("eps",), eps_inside=True)
 
     def _update(self, key: str, param: Tensor, grad: Handle) -> None:
@@ -481,18 +487,20 @@ class Adam(Optimizer):
     """m, v: running means of g and g^2, corrected for their start at 0; weight_decay is added to
     the gradient. p -= lr m / (sqrt(v) + epsilon)."""
 
-    numbers = (("beta_1", "beta1"), ("beta_2", "beta2"), ("epsilon", "eps"),
-               ("weight_decay", "weight_decay"))
-    tables = ("m", "v")
-    core_update = staticmethod(capi.weir_adam_update)
+    numbers: Fields = (("beta_1", "beta1"), ("beta_2", "beta2"), ("epsilon", "eps"),
+                       ("weight_decay", "weight_decay"))
+    tables: tuple[str, ...] = ("m", "v")
+    core_update: ClassVar[Callable[..., None]] = staticmethod(capi.weir_adam_update)
 
     def __init__(self, lr: Rate = 0.1, beta_1: Rate = 0.9, beta_2: Rate = 0.999,
                  epsilon: Rate = 1e-8, weight_decay: Rate = 0, dtype: int = float32,
                  clip_norm: float | None = None, clip_value: float | None = None,
                  scaler: LossScaler | None = None) -> None:
         super().__init__(lr, dtype, clip_norm, clip_value, scaler)
-        self.beta_1, self.beta_2 = beta_1, beta_2
-        self.epsilon, self.weight_decay = epsilon, weight_decay
+        self.beta_1: Rate = beta_1
+        self.beta_2: Rate = beta_2
+        self.epsilon: Rate = epsilon
+        self.weight_decay: Rate = weight_decay
         self._options = self._set_numbers(capi.weir_adam_options, ("beta1", "beta2", "eps"))
 
     def _update(self, key: str, param: Tensor, grad: Handle) -> None:
@@ -502,10 +510,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameter beside the gradient: p *= 1 - lr weight_decay.
-    """
+    """Adam whose weight decay shrinks the parameter, not by gradient: p *= 1 - lr weight_decay."""
 
-    core_update = staticmethod(capi.weir_adamw_update)
+    core_update: ClassVar[Callable[..., None]] = staticmethod(capi.weir_adamw_update)
 
     def __init__(self, lr: Rate = 1e-3, beta_1: Rate = 0.9, beta_2: Rate = 0.999,
                  epsilon: Rate = 1e-8, weight_decay: Rate = 0.01, dtype: int = float32,
@@ -527,8 +534,8 @@ class DistOpt:
             raise NotImplementedError(f"DistOpt: rank {local_rank} of {world_size}: training over "
                                       "several processes is not supported, world_size must be 1")
         refuse_launcher()
-        self.opt = SGD() if opt is None else opt
-        self.communicator = None
+        self.opt: Optimizer = SGD() if opt is None else opt
+        self.communicator: None = None
         self.world_size = 1
         self.local_rank = self.global_rank = 0
 

@@ -65,8 +65,8 @@ class Optimizer:
                  weight_decay: float | None = None, regularizer: Change | None = None,
                  constraint: Change | None = None) -> None:
         self.lr = lr
-        self.momentum = momentum or 0.0
-        self.weight_decay = weight_decay or 0.0
+        self.momentum: float = momentum or 0.0
+        self.weight_decay: float = weight_decay or 0.0
         self.regularizer = regularizer
         self.constraint = constraint
         # name -> (regularizer, constraint).
@@ -142,7 +142,8 @@ class RMSProp(Optimizer):
                  weight_decay: float | None = None, regularizer: Change | None = None,
                  constraint: Change | None = None) -> None:
         super().__init__(lr, None, weight_decay, regularizer, constraint)
-        self.rho, self.epsilon = rho, epsilon
+        self.rho: float = rho
+        self.epsilon: float = epsilon
 
     def _make(self, lr: float, dtype: int) -> opt.Optimizer:
         return opt.RMSProp(lr, self.rho, self.epsilon, self.weight_decay, dtype)
@@ -168,7 +169,9 @@ class Adam(Optimizer):
                  lr: Rate | None = None, weight_decay: float | None = None,
                  regularizer: Change | None = None, constraint: Change | None = None) -> None:
         super().__init__(lr, None, weight_decay, regularizer, constraint)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.beta_1: float = beta_1
+        self.beta_2: float = beta_2
+        self.epsilon: float = epsilon
         self._done: set[tuple[str | None, int]] = set()
 
     def _make(self, lr: float, dtype: int) -> opt.Optimizer:

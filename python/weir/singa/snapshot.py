@@ -21,9 +21,9 @@ class Snapshot:
     """Snapshot(f, True).write(name, Tensor) ... close(), or Snapshot(f, False).read()."""
 
     def __init__(self, f: str, mode: bool, buffer_size: int = 10) -> None:
-        self.mode = bool(mode)
+        self.mode: bool = bool(mode)
         self._raw = snapshot.Snapshot(f, int(self.mode), buffer_size)
-        self.path = self._raw.path
+        self.path: str = self._raw.path
 
     def write(self, param_name: str, param_val: Tensor | ArrayLike) -> None:
         """Adds a Tensor; each name once."""

@@ -43,7 +43,7 @@ class Operator:
     Calling the operator with Tensors gives a tuple of Tensors whose creator it is.
     """
 
-    op_count = 0
+    op_count: int = 0
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
@@ -53,10 +53,10 @@ class Operator:
         self.name = name
         self._src: list[Source] | None = []     # None: those of the Call
         self.y_id2idx: dict[int, int] = {}
-        self.requires_grad = True
+        self.requires_grad: bool = True
         # Of the last call in training: (device, its inputs, its results), or what has them.
         self._call: tuple[core.Device, list[Handle], list[Handle]] | _swig.Call | None = None
-        self.takes_number = False   # backward of a loss gets dy as SINGA gives it: a Python number
+        self.takes_number: bool = False     # backward of a loss gets dy as SINGA's: a number
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -3,9 +3,9 @@
 Functions here compute or are recorded but are not differentiated: see weir.autograd.
 """
 from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias, TypeVar, Union
-
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .raw.tensor import CTensor  # noqa: F401
 from .tensor_class import Tensor, plain_array
+from weir.dtypes import DType
 from weir.typing import Array, ArrayLike, Axes, DTypeLike, Number, ShapeLike
 
 __all__ = ["abs", "add", "add_column", "add_row", "average", "axpy", "bernoulli", "bfloat16",
@@ -26,14 +27,14 @@ __all__ = ["abs", "add", "add_column", "add_row", "average", "axpy", "bernoulli"
            "sub", "sum", "sum_columns", "sum_rows", "tanh", "Tensor", "tensordot", "to_host",
            "to_numpy", "transpose", "uint8", "UnaryFunction", "uniform", "zeros", "zeros_like"]
 
-float32 = core.kFloat32
-float16 = core.kFloat16
-int32 = core.kInt
-float64 = core.kDouble
-int64 = core.kInt64
-uint8 = core.kUChar
-bool_ = core.kBool
-bfloat16 = core.kBFloat16
+float32: DType = core.kFloat32
+float16: DType = core.kFloat16
+int32: DType = core.kInt
+float64: DType = core.kDouble
+int64: DType = core.kInt64
+uint8: DType = core.kUChar
+bool_: DType = core.kBool
+bfloat16: DType = core.kBFloat16
 
 PlaceHolder = Tensor
 
@@ -226,17 +227,17 @@ def _unary(name: str, func: Callable[..., CTensor]) -> UnaryFunction:
     return _named(function, name, f"{name} of each element.")
 
 
-abs = _unary("abs", singa.Abs)
-exp = _unary("exp", singa.Exp)
-ceil = _unary("ceil", singa.Ceil)
-floor = _unary("floor", singa.Floor)
-log = _unary("log", singa.Log)
-relu = _unary("relu", singa.ReLU)
-sigmoid = _unary("sigmoid", singa.Sigmoid)
-sign = _unary("sign", singa.Sign)
-sqrt = _unary("sqrt", singa.Sqrt)
-square = _unary("square", singa.Square)
-tanh = _unary("tanh", singa.Tanh)
+abs: UnaryFunction = _unary("abs", singa.Abs)
+exp: UnaryFunction = _unary("exp", singa.Exp)
+ceil: UnaryFunction = _unary("ceil", singa.Ceil)
+floor: UnaryFunction = _unary("floor", singa.Floor)
+log: UnaryFunction = _unary("log", singa.Log)
+relu: UnaryFunction = _unary("relu", singa.ReLU)
+sigmoid: UnaryFunction = _unary("sigmoid", singa.Sigmoid)
+sign: UnaryFunction = _unary("sign", singa.Sign)
+sqrt: UnaryFunction = _unary("sqrt", singa.Sqrt)
+square: UnaryFunction = _unary("square", singa.Square)
+tanh: UnaryFunction = _unary("tanh", singa.Tanh)
 
 
 def _into(raw: CTensor, out: Tensor | None) -> Tensor:
@@ -259,15 +260,17 @@ def _comparison(name: str, func: Callable[..., CTensor], doc: str) -> Comparison
     return _named(function, name, doc)
 
 
-add = _binary("add", singa.Add, "lhs + rhs; rhs may be a number, ret the place of the result.")
-sub = _binary("sub", singa.Sub, "lhs - rhs")
-eltwise_mult = _comparison("eltwise_mult", singa.EltwiseMult, "lhs rhs, element by element")
-div = _binary("div", singa.Div, "lhs / rhs")
-lt = _comparison("lt", singa.LT, "1 where t < x, else 0")
-le = _comparison("le", singa.LE, "1 where t <= x, else 0")
-gt = _comparison("gt", singa.GT, "1 where t > x, else 0")
-ge = _comparison("ge", singa.GE, "1 where t >= x, else 0")
-eq = _comparison("eq", singa.EQ, "1 where t == x, else 0")
+add: BinaryFunction = _binary(
+    "add", singa.Add, "lhs + rhs; rhs may be a number, ret the place of the result.")
+sub: BinaryFunction = _binary("sub", singa.Sub, "lhs - rhs")
+eltwise_mult: Comparison = _comparison(
+    "eltwise_mult", singa.EltwiseMult, "lhs rhs, element by element")
+div: BinaryFunction = _binary("div", singa.Div, "lhs / rhs")
+lt: Comparison = _comparison("lt", singa.LT, "1 where t < x, else 0")
+le: Comparison = _comparison("le", singa.LE, "1 where t <= x, else 0")
+gt: Comparison = _comparison("gt", singa.GT, "1 where t > x, else 0")
+ge: Comparison = _comparison("ge", singa.GE, "1 where t >= x, else 0")
+eq: Comparison = _comparison("eq", singa.EQ, "1 where t == x, else 0")
 
 
 def pow(t: Tensor, x: Operand, out: Tensor | None = None) -> Tensor:

@@ -11,25 +11,25 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import Self, SupportsIndex, TypeAlias, Union, cast
+from typing import ClassVar, Self, SupportsIndex, TypeAlias, Union, cast
 
 import numpy as np
 
 from weir import _capi as capi, _swig
 from weir import core
 from weir import names
-from weir.dtypes import BY_CORE
+from weir.dtypes import BY_CORE, DType
 from weir.errors import StateError
 from .asserted import ArgumentError, ShapeError
 from . import singa_wrap as singa
 from .exchange import Exchange
 from .raw.tensor import CTensor, plain_array as plain_array
 from .tape import Dummy, Operator, made_at_once, operator_of
-from .tensor_methods import (Mask, Methods, Operand, call, in_place, is_mask, operand, operator,
-                             reflected, selected, set_masked, set_part)
+from .tensor_methods import (Mask, Method, Methods, Operand, call, in_place, is_mask, operand,
+                             operator, reflected, selected, set_masked, set_part)
 from weir.typing import Array, ArrayLike, DTypeLike, Number, Shape, ShapeLike
 
-float32 = core.kFloat32
+float32: DType = core.kFloat32
 
 
 Key: TypeAlias = Union[SupportsIndex, slice, EllipsisType]     # of one axis
@@ -44,7 +44,11 @@ class Tensor(Methods, Exchange):
     None` asks whether there is one); == compares elements, so Tensors are no dictionary keys.
     """
 
-    tensor_count = 0
+    tensor_count: int = 0
+    data: CTensor
+    shape: Shape
+    device: core.Device
+    dtype: int
 
     def __init__(self, shape: ShapeLike = (), device: core.Device | None = None,
                  dtype: DTypeLike = float32, data: CTensor | ArrayLike | None = None,
@@ -383,30 +387,50 @@ class Tensor(Methods, Exchange):
 
     # -- operators; rules of element types: weir.raw.arith --
 
-    __add__, __iadd__ = operator(singa.Add, capi.weir_add), in_place(singa.Add)
-    __sub__, __isub__ = operator(singa.Sub, capi.weir_sub), in_place(singa.Sub)
-    __mul__, __imul__ = operator(singa.EltwiseMult, capi.weir_mul), in_place(singa.EltwiseMult)
-    __truediv__, __itruediv__ = operator(singa.Div, capi.weir_div), in_place(singa.Div)
-    __div__, __idiv__ = __truediv__, __itruediv__       # SINGA's names, of Python 2
-    __floordiv__, __ifloordiv__ = operator(singa.FloorDiv), in_place(singa.FloorDiv)
-    __mod__, __imod__ = operator(singa.Mod), in_place(singa.Mod)
-    __pow__, __ipow__ = operator(singa.Pow, capi.weir_pow), in_place(singa.Pow)
-    __matmul__, __imatmul__ = operator(singa.Mult, capi.weir_matmul), in_place(singa.Mult)
-    __radd__ = reflected(singa.Add)
-    __rsub__ = reflected(singa.Sub)
-    __rmul__ = reflected(singa.EltwiseMult)
-    __rtruediv__ = __rdiv__ = reflected(singa.Div)
-    __rfloordiv__ = reflected(singa.FloorDiv)
-    __rmod__ = reflected(singa.Mod)
-    __rpow__ = reflected(singa.Pow)
-    __rmatmul__ = reflected(singa.Mult)
-    __lt__, __le__ = operator(singa.LT), operator(singa.LE)
-    __gt__, __ge__ = operator(singa.GT), operator(singa.GE)
-    __eq__, __ne__ = operator(singa.EQ), operator(singa.NE)     # type: ignore[assignment]
-    __hash__ = None             # type: ignore[assignment]
-    __and__, __iand__, __rand__ = operator(singa.And), in_place(singa.And), reflected(singa.And)
-    __or__, __ior__, __ror__ = operator(singa.Or), in_place(singa.Or), reflected(singa.Or)
-    __xor__, __ixor__, __rxor__ = operator(singa.Xor), in_place(singa.Xor), reflected(singa.Xor)
+    __add__: ClassVar[Method] = operator(singa.Add, capi.weir_add)
+    __iadd__: ClassVar[Method] = in_place(singa.Add)
+    __sub__: ClassVar[Method] = operator(singa.Sub, capi.weir_sub)
+    __isub__: ClassVar[Method] = in_place(singa.Sub)
+    __mul__: ClassVar[Method] = operator(singa.EltwiseMult, capi.weir_mul)
+    __imul__: ClassVar[Method] = in_place(singa.EltwiseMult)
+    __truediv__: ClassVar[Method] = operator(singa.Div, capi.weir_div)
+    __itruediv__: ClassVar[Method] = in_place(singa.Div)
+    # SINGA's names, of Python 2.
+    __div__: ClassVar[Method] = __truediv__
+    __idiv__: ClassVar[Method] = __itruediv__
+    __floordiv__: ClassVar[Method] = operator(singa.FloorDiv)
+    __ifloordiv__: ClassVar[Method] = in_place(singa.FloorDiv)
+    __mod__: ClassVar[Method] = operator(singa.Mod)
+    __imod__: ClassVar[Method] = in_place(singa.Mod)
+    __pow__: ClassVar[Method] = operator(singa.Pow, capi.weir_pow)
+    __ipow__: ClassVar[Method] = in_place(singa.Pow)
+    __matmul__: ClassVar[Method] = operator(singa.Mult, capi.weir_matmul)
+    __imatmul__: ClassVar[Method] = in_place(singa.Mult)
+    __radd__: ClassVar[Method] = reflected(singa.Add)
+    __rsub__: ClassVar[Method] = reflected(singa.Sub)
+    __rmul__: ClassVar[Method] = reflected(singa.EltwiseMult)
+    __rtruediv__: ClassVar[Method] = reflected(singa.Div)
+    __rdiv__: ClassVar[Method] = __rtruediv__
+    __rfloordiv__: ClassVar[Method] = reflected(singa.FloorDiv)
+    __rmod__: ClassVar[Method] = reflected(singa.Mod)
+    __rpow__: ClassVar[Method] = reflected(singa.Pow)
+    __rmatmul__: ClassVar[Method] = reflected(singa.Mult)
+    __lt__: ClassVar[Method] = operator(singa.LT)
+    __le__: ClassVar[Method] = operator(singa.LE)
+    __gt__: ClassVar[Method] = operator(singa.GT)
+    __ge__: ClassVar[Method] = operator(singa.GE)
+    __eq__: ClassVar[Method] = operator(singa.EQ)     # type: ignore[assignment]
+    __ne__: ClassVar[Method] = operator(singa.NE)     # type: ignore[assignment]
+    __hash__: ClassVar[None] = None    # type: ignore[assignment]
+    __and__: ClassVar[Method] = operator(singa.And)
+    __iand__: ClassVar[Method] = in_place(singa.And)
+    __rand__: ClassVar[Method] = reflected(singa.And)
+    __or__: ClassVar[Method] = operator(singa.Or)
+    __ior__: ClassVar[Method] = in_place(singa.Or)
+    __ror__: ClassVar[Method] = reflected(singa.Or)
+    __xor__: ClassVar[Method] = operator(singa.Xor)
+    __ixor__: ClassVar[Method] = in_place(singa.Xor)
+    __rxor__: ClassVar[Method] = reflected(singa.Xor)
 
 
 Tensor.made = Tensor

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, Union, cast
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, TypeVar, Union, cast
 
 
 import numpy as np
@@ -37,6 +37,7 @@ def _taped(x: Taped) -> bool:
 Operand: TypeAlias = Union[Taped, Number, Array]         # of an operator of Tensors
 Mask: TypeAlias = Union[Taped, Array, list[bool]]        # of the first axes: bool, or 0 and 1
 Method: TypeAlias = Callable[[Taped, Operand], "Tensor"]
+Unary: TypeAlias = Callable[[Taped], "Tensor"]
 F = TypeVar("F", bound=Callable[..., object])
 Nested: TypeAlias = Union[int, float, bool, list["Nested"]]
 
@@ -46,7 +47,7 @@ class Function(Core):
 
     def __init__(self, function: Callable[..., CTensor]) -> None:
         super().__init__()
-        self.forward = function
+        self.forward: Callable[..., CTensor] = function
 
 
 def call(function: Callable[..., CTensor], *xs: Taped) -> Tensor:
@@ -263,7 +264,7 @@ class Methods(Taped):
 
     # -- elements --
 
-    __neg__ = _elementwise(singa.Negative, "-x.", capi.weir_neg)
+    __neg__: ClassVar[Unary] = _elementwise(singa.Negative, "-x.", capi.weir_neg)
 
     def __pos__(self) -> Tensor:
         return self.clone()
@@ -271,23 +272,25 @@ class Methods(Taped):
     def __invert__(self) -> Tensor:
         return call(singa.Not, self)
 
-    abs = __abs__ = _elementwise(singa.Abs, "Absolute values.", capi.weir_abs)
-    ceil = _elementwise(singa.Ceil, "Rounded up.", capi.weir_ceil)
-    floor = _elementwise(singa.Floor, "Rounded down.", capi.weir_floor)
-    round = _elementwise(singa.RoundE, "Rounded, halves to even ones as in NumPy.",
-                         capi.weir_round_even)
-    sign = _elementwise(singa.Sign, "-1, 0 or 1.", capi.weir_sign)
-    exp = _elementwise(singa.Exp, "e to the power of each.", capi.weir_exp)
-    log = _elementwise(singa.Log, "Natural logarithms.", capi.weir_log)
-    sqrt = _elementwise(singa.Sqrt, "Square roots.", capi.weir_sqrt)
-    square = _elementwise(singa.Square, "Squares.", capi.weir_square)
-    sin = _elementwise(singa.Sin, "Sines.", capi.weir_sin)
-    cos = _elementwise(singa.Cos, "Cosines.", capi.weir_cos)
-    tan = _elementwise(singa.Tan, "Tangents.", capi.weir_tan)
-    tanh = _elementwise(singa.Tanh, "Hyperbolic tangents.", capi.weir_tanh)
-    sigmoid = _elementwise(singa.Sigmoid, "1 / (1 + e to the -x).", capi.weir_sigmoid)
-    relu = _elementwise(singa.ReLU, "max(x, 0).", capi.weir_relu)
-    erf = _elementwise(singa.Erf, "The error function.", capi.weir_erf)
+    abs: ClassVar[Unary] = _elementwise(singa.Abs, "Absolute values.", capi.weir_abs)
+    __abs__: ClassVar[Unary] = abs
+    ceil: ClassVar[Unary] = _elementwise(singa.Ceil, "Rounded up.", capi.weir_ceil)
+    floor: ClassVar[Unary] = _elementwise(singa.Floor, "Rounded down.", capi.weir_floor)
+    round: ClassVar[Unary] = _elementwise(singa.RoundE, "Rounded, halves to even ones as in NumPy.",
+                                          capi.weir_round_even)
+    sign: ClassVar[Unary] = _elementwise(singa.Sign, "-1, 0 or 1.", capi.weir_sign)
+    exp: ClassVar[Unary] = _elementwise(singa.Exp, "e to the power of each.", capi.weir_exp)
+    log: ClassVar[Unary] = _elementwise(singa.Log, "Natural logarithms.", capi.weir_log)
+    sqrt: ClassVar[Unary] = _elementwise(singa.Sqrt, "Square roots.", capi.weir_sqrt)
+    square: ClassVar[Unary] = _elementwise(singa.Square, "Squares.", capi.weir_square)
+    sin: ClassVar[Unary] = _elementwise(singa.Sin, "Sines.", capi.weir_sin)
+    cos: ClassVar[Unary] = _elementwise(singa.Cos, "Cosines.", capi.weir_cos)
+    tan: ClassVar[Unary] = _elementwise(singa.Tan, "Tangents.", capi.weir_tan)
+    tanh: ClassVar[Unary] = _elementwise(singa.Tanh, "Hyperbolic tangents.", capi.weir_tanh)
+    sigmoid: ClassVar[Unary] = _elementwise(singa.Sigmoid, "1 / (1 + e to the -x).",
+                                            capi.weir_sigmoid)
+    relu: ClassVar[Unary] = _elementwise(singa.ReLU, "max(x, 0).", capi.weir_relu)
+    erf: ClassVar[Unary] = _elementwise(singa.Erf, "The error function.", capi.weir_erf)
 
     def clip(self, min: Number | None = None, max: Number | None = None,
              out: Tensor | None = None) -> Tensor:

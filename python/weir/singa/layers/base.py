@@ -96,7 +96,7 @@ def _scope(layer: object, xs: Iterable[object]) -> names.layer_scope | None:
 class LayerMeta(type):
     """The class of layer classes: initialize runs once, at once, before the first forward."""
 
-    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
+    def __init__(cls, name: str, bases: tuple[type[object], ...], body: dict[str, object]) -> None:
         super().__init__(name, bases, body)
         for method, wrap in (("initialize", _initialized), ("forward", _initializing)):
             if method in body:

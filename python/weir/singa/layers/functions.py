@@ -43,14 +43,15 @@ class PReLU(Layer):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
         super().__init__()
-        self.slopes, self.init = num_parameters, init
+        self.slopes: int = num_parameters
+        self.init: float = init
 
     def initialize(self, x: Tensor) -> None:
         channels = x.shape[1] if len(x.shape) > 1 else 1
         if self.slopes not in (1, channels):
             raise ShapeError(f"PReLU: {self.slopes} slopes for x of shape {x.shape}, must "
                              f"be 1 or its channels, {channels}")
-        self.weight = param((self.slopes,), x).set_value(self.init)
+        self.weight: Tensor = param((self.slopes,), x).set_value(self.init)
 
     def forward(self, x: Tensor) -> Tensor:
         slope = self.weight
@@ -130,7 +131,8 @@ class Hardtanh(Layer):
         super().__init__()
         if not min_val < max_val:
             raise ValueError(f"Hardtanh: min_val {min_val} must be below max_val {max_val}")
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val: float = min_val
+        self.max_val: float = max_val
 
     def forward(self, x: Tensor) -> Tensor:
         return elementwise.clip(x, self.min_val, self.max_val)

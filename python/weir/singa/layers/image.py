@@ -56,8 +56,10 @@ class _Windows(Layer):
         if pad_mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
             raise ValueError(f"unknown pad_mode {pad_mode!r} (expected NOTSET, VALID, "
                          "SAME_UPPER or SAME_LOWER)")
-        self.kernel_size = pair(kernel_size, "kernel_size")
-        self.stride = self.kernel_size if stride is None else pair(stride, "stride")
+        self.kernel_size: tuple[int, int] = pair(kernel_size, "kernel_size")
+        self.stride: tuple[int, int] = (self.kernel_size if stride is None else
+                                        pair(stride, "stride"))
+        self.padding: tuple[int, int]
         self.odd_padding: tuple[int, ...]
         self.padding, self.odd_padding = padding_of(padding)
         self.pad_mode = pad_mode
@@ -105,8 +107,11 @@ class Conv2d(_Windows):
         if activation not in ("NOTSET", "RELU"):
             raise ValueError(f"Conv2d: unknown activation {activation!r} (expected RELU or NOTSET)")
         self._geometry(kernel_size, stride, padding, pad_mode)
-        self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
-        self.dilation, self.activation = dilation, activation
+        self.nb_kernels: int = nb_kernels
+        self.group: int = group
+        self.bias: bool = bias
+        self.dilation: Pair = dilation
+        self.activation = activation
 
     def initialize(self, x: Tensor) -> None:
         four_axes(self, x)
@@ -120,7 +125,7 @@ class Conv2d(_Windows):
         self.in_channels = channels
         shape = (self.nb_kernels, channels // self.group) + self.kernel_size
         self.W = param(shape, x, math.sqrt(2.0 / (math.prod(shape[1:]) + self.nb_kernels)))
-        self.b = param((self.nb_kernels,), x) if self.bias else None
+        self.b: Tensor | None = param((self.nb_kernels,), x) if self.bias else None
 
     def _new_handle(self, x: Tensor) -> ConvHandle:
         return singa.ConvHandle(x.data, self.kernel_size, self.stride, self.padding,
@@ -144,15 +149,18 @@ class SeparableConv2d(Layer):
             stride = args[1] if len(args) > 1 else stride
             padding = args[2] if len(args) > 2 else padding
             bias = bool(args[3]) if len(args) > 3 else bias
-        self.nb_kernels, self.kernel_size = nb_kernels, kernel_size
-        self.stride, self.padding, self.bias = stride, padding, bias
+        self.nb_kernels: int = nb_kernels
+        self.kernel_size: Pair = kernel_size
+        self.stride: Pair = stride
+        self.padding: Pair | Padding = padding
+        self.bias: bool = bias
 
     def initialize(self, x: Tensor) -> None:
         four_axes(self, x)
         channels = x.shape[1]
-        self.depthwise_conv = Conv2d(channels, self.kernel_size, stride=self.stride,
-                                     padding=self.padding, group=channels, bias=self.bias)
-        self.point_conv = Conv2d(self.nb_kernels, 1, bias=self.bias)
+        self.depthwise_conv: Conv2d = Conv2d(channels, self.kernel_size, stride=self.stride,
+                                             padding=self.padding, group=channels, bias=self.bias)
+        self.point_conv: Conv2d = Conv2d(self.nb_kernels, 1, bias=self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.point_conv(self.depthwise_conv(x))
@@ -165,7 +173,7 @@ class BatchNorm2d(Layer):
     Positional arguments are those of older scripts (channels[, momentum]) and not looked at.
     """
 
-    state_names = ("running_mean", "running_var")
+    state_names: tuple[str, ...] = ("running_mean", "running_var")
 
     def __init__(self, *args: float, momentum: float = 0.9) -> None:
         super().__init__()
@@ -176,10 +184,10 @@ class BatchNorm2d(Layer):
 
     def initialize(self, x: Tensor) -> None:
         self.channels = x.shape[1]
-        self.scale = param((self.channels,), x).set_value(1.0)
-        self.bias = param((self.channels,), x)
-        self.running_mean = state((self.channels,), x, 0.0)
-        self.running_var = state((self.channels,), x, 1.0)
+        self.scale: Tensor = param((self.channels,), x).set_value(1.0)
+        self.bias: Tensor = param((self.channels,), x)
+        self.running_mean: Tensor = state((self.channels,), x, 0.0)
+        self.running_var: Tensor = state((self.channels,), x, 1.0)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[1] != self.channels:
@@ -268,15 +276,18 @@ class ConvTranspose2d(Layer):
     def __init__(self, nb_kernels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
                  output_padding: Pair = 0, group: int = 1, bias: bool = True) -> None:
         super().__init__()
-        self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
-        self.kernel_size = pair(kernel_size, "kernel_size")
-        self.stride, self.padding = pair(stride, "stride"), pair(padding, "padding")
-        self.output_padding = pair(output_padding, "output_padding")
+        self.nb_kernels: int = nb_kernels
+        self.group: int = group
+        self.bias: bool = bias
+        self.kernel_size: tuple[int, int] = pair(kernel_size, "kernel_size")
+        self.stride: tuple[int, int] = pair(stride, "stride")
+        self.padding: tuple[int, int] = pair(padding, "padding")
+        self.output_padding: tuple[int, int] = pair(output_padding, "output_padding")
 
     def initialize(self, x: Tensor) -> None:
         shape = (x.shape[1], self.nb_kernels // self.group) + self.kernel_size
         self.W = param(shape, x, math.sqrt(2.0 / (math.prod(shape[1:]) + x.shape[1])))
-        self.b = param((self.nb_kernels,), x) if self.bias else None
+        self.b: Tensor | None = param((self.nb_kernels,), x) if self.bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         weights = (self.W,) if self.b is None else (self.W, self.b)
@@ -300,11 +311,12 @@ class GroupNorm(Layer):
 
     def __init__(self, groups: int, eps: float = 1e-5) -> None:
         super().__init__()
-        self.groups, self.eps = groups, eps
+        self.groups: int = groups
+        self.eps: float = eps
 
     def initialize(self, x: Tensor) -> None:
-        self.scale = param((x.shape[1],), x).set_value(1.0)
-        self.bias = param((x.shape[1],), x)
+        self.scale: Tensor = param((x.shape[1],), x).set_value(1.0)
+        self.bias: Tensor = param((x.shape[1],), x)
 
     def forward(self, x: Tensor) -> Tensor:
         return _GroupNorm(self.groups, self.eps)(x, self.scale, self.bias)[0]

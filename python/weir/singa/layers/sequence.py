@@ -59,15 +59,17 @@ class RNN(RNN_Base):
         if num_layers != 1 or bidirectional or dropout or batch_first:
             raise NotImplementedError("RNN has one layer and one direction only; "
                                       "use CudnnRNN for more")
-        self.input_size, self.hidden_size = input_size, hidden_size
-        self.nonlinearity, self.bias = nonlinearity, bias
+        self.input_size: int = input_size
+        self.hidden_size: int = hidden_size
+        self.nonlinearity = nonlinearity
+        self.bias: bool = bias
 
     def initialize(self, xs: Sequence[Tensor], h0: Tensor) -> None:
         std = math.sqrt(2.0 / (self.input_size + self.hidden_size))
-        self.Wx = param((self.input_size, self.hidden_size), xs[0], std)
-        self.Wh = param((self.hidden_size, self.hidden_size), xs[0],
-                        math.sqrt(1.0 / self.hidden_size))
-        self.b = param((self.hidden_size,), xs[0]) if self.bias else None
+        self.Wx: Tensor = param((self.input_size, self.hidden_size), xs[0], std)
+        self.Wh: Tensor = param((self.hidden_size, self.hidden_size), xs[0],
+                                math.sqrt(1.0 / self.hidden_size))
+        self.b: Tensor | None = param((self.hidden_size,), xs[0]) if self.bias else None
 
     def step_forward(self, x: Tensor, h: Tensor, Wx: Tensor | None = None,
                      Wh: Tensor | None = None, b: Tensor | None = None) -> Tensor:
@@ -123,7 +125,9 @@ class LSTM(RNN_Base):
         if num_layers != 1 or bidirectional or dropout or batch_first or nonlinearity != "tanh":
             raise NotImplementedError("LSTM has one layer and one direction only; "
                                       "use CudnnRNN for more")
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        self.input_size: int = input_size
+        self.hidden_size: int = hidden_size
+        self.bias: bool = bias
 
     def initialize(self, xs: Sequence[Tensor], states: tuple[Tensor, Tensor]) -> None:
         both = (("Wx", self.input_size), ("Wh", self.hidden_size))
@@ -228,11 +232,16 @@ class CudnnRNN(_Sequence):
             raise ValueError(f"CudnnRNN: unknown activation {activation!r} (expected tanh or relu)")
         if not 0 <= dropout < 1:
             raise ValueError(f"CudnnRNN: dropout {dropout!r} must be at least 0 and below 1")
-        self.mode = modes[activation if rnn_mode == "vanilla" else rnn_mode]
-        self.dropout = float(dropout)
-        self.hidden_size, self.num_layers, self.bias = hidden_size, num_layers, bias
-        self.batch_first, self.bidirectional = batch_first, bidirectional
-        self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
+        self.mode: int = modes[activation if rnn_mode == "vanilla" else rnn_mode]
+        self.dropout: float = float(dropout)
+        self.hidden_size: int = hidden_size
+        self.num_layers: int = num_layers
+        self.bias: bool = bias
+        self.batch_first: bool = batch_first
+        self.bidirectional: bool = bidirectional
+        self.rnn_mode: str = rnn_mode
+        self.use_mask: bool = use_mask
+        self.return_sequences: bool = return_sequences
 
     def forward(self, x: Tensor, hx: Tensor | None = None, cx: Tensor | None = None,
                 seq_lengths: Tensor | None = None) -> Tensor:
@@ -257,8 +266,10 @@ class GRU(_Sequence):
     def __init__(self, hidden_size: int, num_layers: int = 1, batch_first: bool = False,
                  bidirectional: bool = False) -> None:
         super().__init__()
-        self.hidden_size, self.num_layers = hidden_size, num_layers
-        self.batch_first, self.bidirectional = batch_first, bidirectional
+        self.hidden_size: int = hidden_size
+        self.num_layers: int = num_layers
+        self.batch_first: bool = batch_first
+        self.bidirectional: bool = bidirectional
 
     def forward(self, x: Tensor, h0: Tensor | None = None) -> tuple[Tensor, ...]:
         return self.run(x, (h0,))
@@ -280,12 +291,13 @@ class LayerNorm(Layer):
 
     def __init__(self, axes: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
-        self.axes, self.eps = axes, eps
+        self.axes: int = axes
+        self.eps: float = eps
 
     def initialize(self, x: Tensor) -> None:
         shape = x.shape[len(x.shape) - self.axes:]
-        self.scale = param(shape, x).set_value(1.0)
-        self.bias = param(shape, x)
+        self.scale: Tensor = param(shape, x).set_value(1.0)
+        self.bias: Tensor = param(shape, x)
 
     def forward(self, x: Tensor) -> Tensor:
         return _LayerNorm(self.eps)(x, self.scale, self.bias)[0]
@@ -305,10 +317,11 @@ class RMSNorm(Layer):
 
     def __init__(self, axes: int = 1, eps: float = 1e-5) -> None:
         super().__init__()
-        self.axes, self.eps = axes, eps
+        self.axes: int = axes
+        self.eps: float = eps
 
     def initialize(self, x: Tensor) -> None:
-        self.scale = param(x.shape[len(x.shape) - self.axes:], x).set_value(1.0)
+        self.scale: Tensor = param(x.shape[len(x.shape) - self.axes:], x).set_value(1.0)
 
     def forward(self, x: Tensor) -> Tensor:
         return _RmsNorm(self.eps)(x, self.scale)[0]
@@ -342,7 +355,10 @@ class MultiHeadAttention(Layer):
     def __init__(self, heads: int, causal: bool = False, bias: bool = True,
                  dropout: float = 0.0) -> None:
         super().__init__()
-        self.heads, self.causal, self.bias, self.dropout = heads, causal, bias, dropout
+        self.heads: int = heads
+        self.causal: bool = causal
+        self.bias: bool = bias
+        self.dropout: float = dropout
 
     def initialize(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None,
                    mask: Tensor | None = None, lengths: Tensor | None = None) -> None:

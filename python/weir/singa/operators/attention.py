@@ -31,9 +31,11 @@ class ScaledDotProductAttention(Core):
     def __init__(self, causal: bool = False, scale: float | None = None, dropout: float = 0.0,
                  masked: bool = False, measured: bool = False) -> None:
         super().__init__()
-        self.causal, self.dropout = causal, float(dropout)
-        self.scale = 0.0 if scale is None else float(scale) or -0.0     # 0.0: the default
-        self.masked, self.measured = masked, measured
+        self.causal: bool = causal
+        self.dropout: float = float(dropout)
+        self.scale: float = 0.0 if scale is None else float(scale) or -0.0     # 0.0: the default
+        self.masked: bool = masked
+        self.measured: bool = measured
 
     def forward(self, q: CTensor, k: CTensor, v: CTensor, *more: CTensor) -> CTensor:
         heads = [of_heads(x.handle) for x in (q, k, v)]
@@ -42,7 +44,8 @@ class ScaledDotProductAttention(Core):
         mask = extras.pop(0) if self.masked else None
         if mask is not None and q.nDim() == 3:
             mask = of_heads(mask)
-        y, = capi.attention(*map(side_by_side, heads), n, kv, FROM_FIRST if self.causal else ALL,
+        rows = [side_by_side(x) for x in heads]
+        y, = capi.attention(rows[0], rows[1], rows[2], n, kv, FROM_FIRST if self.causal else ALL,
                             self.scale, self.dropout, mask, extras[0] if self.measured else None)
         columns = shape_of(heads[2])[3]
         y = capi.weir_transpose(capi.weir_reshape(y, (b, t, n, columns)), SWAP)

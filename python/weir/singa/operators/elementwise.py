@@ -11,11 +11,107 @@ from ..asserted import InvalidError, ShapeError
 from ..raw import arith
 from ..tape import Core
 from ..taping import is_training
-from .base import (NoGradient, binary, comparison, define, floating, out,
-                             rounding, unary)
+from .base import (BinaryFunction, NoGradient, UnaryFunction, binary, comparison, define, floating,
+                   out, rounding, unary)
 from weir.typing import Handle
 from ..raw.tensor import CTensor
 from ..tensor import Tensor
+
+# The classes and the functions below, of which each pair is made by one call.
+ReLU: type[Core]
+relu: UnaryFunction
+Sigmoid: type[Core]
+sigmoid: UnaryFunction
+Tanh: type[Core]
+tanh: UnaryFunction
+Exp: type[Core]
+exp: UnaryFunction
+Log: type[Core]
+log: UnaryFunction
+Sqrt: type[Core]
+sqrt: UnaryFunction
+Abs: type[Core]
+abs: UnaryFunction
+Negative: type[Core]
+negative: UnaryFunction
+Reciprocal: type[Core]
+reciprocal: UnaryFunction
+Erf: type[Core]
+erf: UnaryFunction
+Sin: type[Core]
+sin: UnaryFunction
+Cos: type[Core]
+cos: UnaryFunction
+Tan: type[Core]
+tan: UnaryFunction
+Asin: type[Core]
+asin: UnaryFunction
+Acos: type[Core]
+acos: UnaryFunction
+Atan: type[Core]
+atan: UnaryFunction
+Sinh: type[Core]
+sinh: UnaryFunction
+Cosh: type[Core]
+cosh: UnaryFunction
+Asinh: type[Core]
+asinh: UnaryFunction
+Acosh: type[Core]
+acosh: UnaryFunction
+Atanh: type[Core]
+atanh: UnaryFunction
+Sign: type[Core]
+sign: UnaryFunction
+Ceil: type[Core]
+ceil: UnaryFunction
+Floor: type[Core]
+floor: UnaryFunction
+Round: type[Core]
+round: UnaryFunction
+Rounde: type[Core]
+rounde: UnaryFunction
+SoftPlus: type[Core]
+softplus: UnaryFunction
+SoftSign: type[Core]
+softsign: UnaryFunction
+ReLU6: type[Core]
+relu6: UnaryFunction
+Gelu: type[Core]
+gelu: UnaryFunction
+Silu: type[Core]
+silu: UnaryFunction
+HardSwish: type[Core]
+hardswish: UnaryFunction
+LogSigmoid: type[Core]
+log_sigmoid: UnaryFunction
+Mish: type[Core]
+mish: UnaryFunction
+GeluTanh: type[Core]
+gelu_tanh: UnaryFunction
+Add: type[Core]
+add: BinaryFunction
+Sub: type[Core]
+sub: BinaryFunction
+Mul: type[Core]
+mul: BinaryFunction
+Div: type[Core]
+div: BinaryFunction
+Pow: type[Core]
+pow: BinaryFunction
+Less: type[Core]
+less: BinaryFunction
+Greater: type[Core]
+greater: BinaryFunction
+Equal: type[Core]
+equal: BinaryFunction
+And: type[Core]
+_and: BinaryFunction
+Or: type[Core]
+_or: BinaryFunction
+Xor: type[Core]
+_xor: BinaryFunction
+Not: type[Core]
+_not: UnaryFunction
 
 ReLU, relu = define("ReLU", "relu", lambda self, x: out(arith.relu(x), x), "max(x, 0).",
                     call=capi.weir_relu)
@@ -176,7 +272,8 @@ class Clip(Core):
 
     def __init__(self, min: float | None = None, max: float | None = None) -> None:
         super().__init__()
-        self.min, self.max = min, max
+        self.min: float | None = min
+        self.max: float | None = max
 
     def forward(self, x: CTensor) -> CTensor:
         return out(arith.clamp(x, self.min, self.max), x)

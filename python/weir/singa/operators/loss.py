@@ -19,7 +19,7 @@ class _Target(Loss):
 
     def __init__(self, t: Tensor) -> None:
         super().__init__()
-        self.t = t.data
+        self.t: CTensor = t.data
 
     def target(self, x: CTensor) -> Handle:
         """The target's handle in the type of the raw tensor x."""
@@ -39,7 +39,7 @@ class SoftMaxCrossEntropy(_Target):
 
     def __init__(self, t: Tensor, ignore_index: int = -100) -> None:
         super().__init__(t)
-        self.ignore_index = int(ignore_index)
+        self.ignore_index: int = int(ignore_index)
 
     def forward(self, x: CTensor) -> CTensor:
         if self.t.nDim() == 2 and (self.t.shape(1) != 1 or x.shape(1) == 1):

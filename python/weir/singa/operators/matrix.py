@@ -64,8 +64,8 @@ class Gemm(Core):
         super().__init__()
         self.alpha = alpha
         self.beta = beta
-        self.transA = bool(transA)
-        self.transB = bool(transB)
+        self.transA: bool = bool(transA)
+        self.transB: bool = bool(transB)
 
     def forward(self, A: CTensor, B: CTensor, C: CTensor | None = None) -> CTensor:
         added = None if C is None else floating(C)

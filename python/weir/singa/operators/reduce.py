@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from weir import _capi as capi, _swig
 from ..raw import arith
@@ -17,8 +18,8 @@ class _Reduce(Core):
 
     def __init__(self, axes: Axes | None = None, keepdims: int = 1) -> None:
         super().__init__()
-        self.axes = [axes] if isinstance(axes, int) else axes
-        self.keepdims = bool(keepdims)
+        self.axes: Sequence[int] | None = [axes] if isinstance(axes, int) else axes
+        self.keepdims: bool = bool(keepdims)
 
     def _dims(self, x: CTensor) -> int:
         return bits(axis_of(int(axis), x.nDim(), self.name) for axis in self.axes or ())

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast as typed
 
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +13,8 @@ from ..raw import arith
 from ..tape import Core
 from ..tensor import Tensor
 from .base import (HostData, NoGradient, TO_END, axis_of, constant, host, index, out, shape_of)
-from weir.typing import Array, Axes, DTypeLike, Handle, Shape as Sizes
+from weir.dtypes import DType
+from weir.typing import Axes, Desc, DTypeLike, Handle, Shape as Sizes
 from ..raw.tensor import CTensor, result
 from ..tape import Gradient
 
@@ -55,7 +55,7 @@ class Reshape(Core):
 
     def __init__(self, shape: Axes) -> None:
         super().__init__()
-        self.shape = _list(shape)
+        self.shape: list[int] = _list(shape)
 
     def forward(self, x: CTensor) -> CTensor:
         shape = [x.shape(i) if size == 0 and i < x.nDim() else size
@@ -73,7 +73,7 @@ class Transpose(Core):
 
     def __init__(self, perm: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.perm = None if perm is None else tuple(perm)
+        self.perm: tuple[int, ...] | None = None if perm is None else tuple(perm)
 
     def forward(self, x: CTensor) -> CTensor:
         if self.perm is not None and sorted(self.perm) != list(range(x.nDim())):
@@ -91,7 +91,7 @@ class Squeeze(Core):
 
     def __init__(self, axis: Axes = []) -> None:
         super().__init__()
-        self.axis = _list(axis)
+        self.axis: list[int] = _list(axis)
 
     def forward(self, x: CTensor) -> CTensor:
         shape = x.shape()
@@ -114,7 +114,7 @@ class Unsqueeze(Core):
 
     def __init__(self, axis: Axes) -> None:
         super().__init__()
-        self.axis = _list(axis)
+        self.axis: list[int] = _list(axis)
 
     def forward(self, x: CTensor) -> CTensor:
         ndim = x.nDim() + len(self.axis)
@@ -136,7 +136,7 @@ class Expand(Core):
 
     def __init__(self, shape: Axes) -> None:
         super().__init__()
-        self.shape = _list(shape)
+        self.shape: list[int] = _list(shape)
 
     def forward(self, x: CTensor) -> CTensor:
         shape = np.broadcast_shapes(x.shape(), tuple(self.shape))
@@ -207,10 +207,10 @@ class Slice(Core):
     def __init__(self, starts: Axes, ends: Axes, axes: Axes | None = None,
                  steps: Axes | None = None) -> None:
         super().__init__()
-        self.starts = _list(starts)
-        self.ends = _list(ends)
-        self.axes = None if axes is None else _list(axes)
-        self.steps = None if steps is None else _list(steps)
+        self.starts: list[int] = _list(starts)
+        self.ends: list[int] = _list(ends)
+        self.axes: list[int] | None = None if axes is None else _list(axes)
+        self.steps: list[int] | None = None if steps is None else _list(steps)
 
     def forward(self, x: CTensor) -> CTensor:
         begin, end, step = [0] * x.nDim(), [TO_END] * x.nDim(), [1] * x.nDim()
@@ -266,7 +266,7 @@ class Tile(Core):
 
     def __init__(self, repeats: Axes) -> None:
         super().__init__()
-        self.repeats = _list(repeats)
+        self.repeats: list[int] = _list(repeats)
 
     def forward(self, x: CTensor) -> CTensor:
         ndim = max(x.nDim(), len(self.repeats))
@@ -313,8 +313,8 @@ class Pad(Core):
         if mode not in _PAD_MODES:
             raise InvalidError(f"pad: unknown mode {mode!r} (expected one of {sorted(_PAD_MODES)})")
         self.mode = mode
-        self.pads = _list(pads)
-        self.constant = float(constant)
+        self.pads: list[int] = _list(pads)
+        self.constant: float = float(constant)
 
     def forward(self, x: CTensor) -> CTensor:
         ndim = x.nDim()
@@ -344,7 +344,7 @@ class UpSample(Core):
             raise InvalidError(f"upsample: unknown mode {mode!r} (expected nearest)")
         if any(scale != int(scale) for scale in host(scales)):
             raise ValueError(f"upsample: scales {list(host(scales))}, must be whole")
-        self.scales = [int(scale) for scale in host(scales)]
+        self.scales: list[int] = [int(scale) for scale in host(scales)]
 
     def forward(self, x: CTensor) -> CTensor:
         if len(self.scales) != x.nDim():
@@ -491,7 +491,7 @@ class Embedding(Core):
     """Rows of w at the numbers x of any shape: (..., columns)."""
 
     def forward(self, x: CTensor, w: CTensor) -> CTensor:
-        self.x = (x.value.desc, x.device())
+        self.x: tuple[Desc, core.Device] = (x.value.desc, x.device())
         return out(capi.weir_gather(w.handle, arith.index(x)), x)
 
     def backward(self, *dys: Gradient) -> tuple[CTensor | None, CTensor | None]:
@@ -512,7 +512,7 @@ class Cast(Core):
 
     def __init__(self, to: DTypeLike) -> None:
         super().__init__()
-        self.to = core.dtype_number(to)
+        self.to: DType = core.dtype_number(to)
 
     def forward(self, x: CTensor) -> CTensor:
         return out(capi.weir_cast(x.handle, core.core_dtype(self.to)), x)
@@ -558,8 +558,8 @@ class OneHot(NoGradient):
     def __init__(self, axis: int, depth: HostData | Tensor, values: HostData | Tensor) -> None:
         super().__init__()
         self.axis = axis
-        self.depth = int(host(depth).reshape(-1)[0])
-        self.values = [float(value) for value in host(values).reshape(-1)]
+        self.depth: int = int(host(depth).reshape(-1)[0])
+        self.values: list[float] = [float(value) for value in host(values).reshape(-1)]
 
     def forward(self, indices: CTensor) -> CTensor:
         axis = axis_of(self.axis, indices.nDim() + 1, self.name)
@@ -585,7 +585,7 @@ class ConstantOfShape(NoGradient):
 
     def __init__(self, value: HostData = 0.) -> None:
         super().__init__()
-        self.value = float(np.asarray(value).reshape(-1)[0])
+        self.value: float = float(np.asarray(value).reshape(-1)[0])
 
     def forward(self, x: CTensor) -> CTensor:
         sizes = [int(size) for size in x.to_numpy().reshape(-1)]

@@ -53,20 +53,28 @@ def SoftMaxBackward(dy: Tensor, axis: int, y: Tensor) -> Tensor:
 class ConvHandle:
     """Numbers of a 2-D convolution of images (n, c, h, w)."""
 
+    kernel_h: int
+    kernel_w: int
+    stride_h: int
+    stride_w: int
+    pad_h: int
+    pad_w: int
+
     def __init__(self, x: Tensor, kernel_size: tuple[int, int], stride: tuple[int, int],
                  padding: tuple[int, int], in_channels: int, out_channels: int, bias: bool = True,
                  groups: int = 1) -> None:
-        self.batchsize = x.shape(0)
+        self.batchsize: int = x.shape(0)
         self.kernel_h, self.kernel_w = kernel_size
         self.stride_h, self.stride_w = stride
         self.pad_h, self.pad_w = padding
         self.channels = in_channels
         self.num_filters = out_channels
-        self.bias_term = bool(bias)
+        self.bias_term: bool = bool(bias)
         self.group = groups
-        self.height, self.width = x.shape(2), x.shape(3)
-        self.conv_height = _positions(self.height, self.kernel_h, self.stride_h, self.pad_h)
-        self.conv_width = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
+        self.height: int = x.shape(2)
+        self.width: int = x.shape(3)
+        self.conv_height: int = _positions(self.height, self.kernel_h, self.stride_h, self.pad_h)
+        self.conv_width: int = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
 
     def options(self) -> capi.weir_conv2d_options:
         """Stride, padding and groups as the core takes them."""
@@ -114,15 +122,26 @@ def CpuConvBackwardb(dy: Tensor, b: Tensor, handle: ConvHandle) -> Tensor:
 class PoolingHandle:
     """Numbers of a 2-D pooling of images (n, c, h, w)."""
 
+    batchsize: int
+    channels: int
+    height: int
+    width: int
+    kernel_h: int
+    kernel_w: int
+    stride_h: int
+    stride_w: int
+    pad_h: int
+    pad_w: int
+
     def __init__(self, x: Tensor, kernel_size: tuple[int, int], stride: tuple[int, int],
                  padding: tuple[int, int], is_max: bool = True) -> None:
         self.batchsize, self.channels, self.height, self.width = x.shape()
         self.kernel_h, self.kernel_w = kernel_size
         self.stride_h, self.stride_w = stride
         self.pad_h, self.pad_w = padding
-        self.is_max_pooling = bool(is_max)
-        self.pooled_height = _positions(self.height, self.kernel_h, self.stride_h, self.pad_h)
-        self.pooled_width = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
+        self.is_max_pooling: bool = bool(is_max)
+        self.pooled_height: int = _positions(self.height, self.kernel_h, self.stride_h, self.pad_h)
+        self.pooled_width: int = _positions(self.width, self.kernel_w, self.stride_w, self.pad_w)
 
     def pool(self, x: Handle) -> Handle:
         """Pools the handle x; the mean is that of the cells inside the image."""
@@ -150,12 +169,13 @@ class BatchNormHandle:
     """Numbers of a batch normalisation: factor is the weight of the new batch's statistics."""
 
     def __init__(self, momentum: float, x: Tensor) -> None:
-        self.factor = float(momentum)
-        self.batchsize, self.channels = x.shape(0), x.shape(1)
-        self.is_2d = x.nDim() == 2
+        self.factor: float = float(momentum)
+        self.batchsize: int = x.shape(0)
+        self.channels: int = x.shape(1)
+        self.is_2d: bool = x.nDim() == 2
         sizes = tuple(x.shape())[2:]        # of (n, c, l) and (n, c, d, h, w), too
-        self.height = sizes[0] if sizes else 1
-        self.width = math.prod(sizes[1:])
+        self.height: int = sizes[0] if sizes else 1
+        self.width: int = math.prod(sizes[1:])
 
     def options(self, train: bool) -> capi.weir_batch_norm_options:
         """Mode and weight of the new statistics as the core takes them."""

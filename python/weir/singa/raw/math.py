@@ -74,32 +74,32 @@ def _rounding(name: str, op: UnaryCall) -> UnaryFunction:
     return function
 
 
-Abs = _unary("Abs", capi.weir_abs, whole=True)
-Ceil = _rounding("Ceil", capi.weir_ceil)
-Floor = _rounding("Floor", capi.weir_floor)
-Round = _rounding("Round", capi.weir_round)            # half away from zero
-RoundE = _rounding("RoundE", capi.weir_round_even)     # half to even
-Sign = _unary("Sign", capi.weir_sign, whole=True)
-Square = _unary("Square", capi.weir_square, whole=True)
-Negative = _unary("Negative", capi.weir_neg, whole=True)
-Exp = _unary("Exp", capi.weir_exp)
-Erf = _unary("Erf", capi.weir_erf)
-Log = _unary("Log", capi.weir_log)
-ReLU = _unary("ReLU", capi.weir_relu)
-Sigmoid = _unary("Sigmoid", capi.weir_sigmoid)
-Sqrt = _unary("Sqrt", capi.weir_sqrt)
-Cos = _unary("Cos", capi.weir_cos)
-Cosh = _unary("Cosh", capi.weir_cosh)
-Acos = _unary("Acos", capi.weir_acos)
-Acosh = _unary("Acosh", capi.weir_acosh)
-Sin = _unary("Sin", capi.weir_sin)
-Sinh = _unary("Sinh", capi.weir_sinh)
-Asin = _unary("Asin", capi.weir_asin)
-Asinh = _unary("Asinh", capi.weir_asinh)
-Tan = _unary("Tan", capi.weir_tan)
-Tanh = _unary("Tanh", capi.weir_tanh)
-Atan = _unary("Atan", capi.weir_atan)
-Atanh = _unary("Atanh", capi.weir_atanh)
+Abs: UnaryFunction = _unary("Abs", capi.weir_abs, whole=True)
+Ceil: UnaryFunction = _rounding("Ceil", capi.weir_ceil)
+Floor: UnaryFunction = _rounding("Floor", capi.weir_floor)
+Round: UnaryFunction = _rounding("Round", capi.weir_round)            # half away from zero
+RoundE: UnaryFunction = _rounding("RoundE", capi.weir_round_even)     # half to even
+Sign: UnaryFunction = _unary("Sign", capi.weir_sign, whole=True)
+Square: UnaryFunction = _unary("Square", capi.weir_square, whole=True)
+Negative: UnaryFunction = _unary("Negative", capi.weir_neg, whole=True)
+Exp: UnaryFunction = _unary("Exp", capi.weir_exp)
+Erf: UnaryFunction = _unary("Erf", capi.weir_erf)
+Log: UnaryFunction = _unary("Log", capi.weir_log)
+ReLU: UnaryFunction = _unary("ReLU", capi.weir_relu)
+Sigmoid: UnaryFunction = _unary("Sigmoid", capi.weir_sigmoid)
+Sqrt: UnaryFunction = _unary("Sqrt", capi.weir_sqrt)
+Cos: UnaryFunction = _unary("Cos", capi.weir_cos)
+Cosh: UnaryFunction = _unary("Cosh", capi.weir_cosh)
+Acos: UnaryFunction = _unary("Acos", capi.weir_acos)
+Acosh: UnaryFunction = _unary("Acosh", capi.weir_acosh)
+Sin: UnaryFunction = _unary("Sin", capi.weir_sin)
+Sinh: UnaryFunction = _unary("Sinh", capi.weir_sinh)
+Asin: UnaryFunction = _unary("Asin", capi.weir_asin)
+Asinh: UnaryFunction = _unary("Asinh", capi.weir_asinh)
+Tan: UnaryFunction = _unary("Tan", capi.weir_tan)
+Tanh: UnaryFunction = _unary("Tanh", capi.weir_tanh)
+Atan: UnaryFunction = _unary("Atan", capi.weir_atan)
+Atanh: UnaryFunction = _unary("Atanh", capi.weir_atanh)
 
 
 # ---- two inputs ----
@@ -129,20 +129,29 @@ def _number(op: BinaryCall) -> Callable[[Tensor, Number], Handle]:
     return lambda x, c: arith.with_number(op, x, c)
 
 
-Add = AddFloat = AddFloatWithRet = _binary("Add", capi.weir_add, arith.add_number)
-Sub = SubFloat = SubFloatWithRet = _binary("Sub", capi.weir_sub, arith.less_number)
-EltwiseMult = MultFloat = EltwiseMultFloatWithRet = _binary("EltwiseMult", capi.weir_mul,
-                                                            arith.mul_number)
-Div = DivFloat = DivFloatWithRet = _binary("Div", capi.weir_div, _number(capi.weir_div))
-Pow = PowFloat = PowWithRet = PowFloatWithRet = _binary("Pow", capi.weir_pow,
-                                                       _number(capi.weir_pow))
-Maximum = _binary("Maximum", capi.weir_max, _number(capi.weir_max))
-Minimum = _binary("Minimum", capi.weir_min, _number(capi.weir_min))
+Add: Arithmetic = _binary("Add", capi.weir_add, arith.add_number)
+AddFloat: Arithmetic = Add
+AddFloatWithRet: Arithmetic = Add
+Sub: Arithmetic = _binary("Sub", capi.weir_sub, arith.less_number)
+SubFloat: Arithmetic = Sub
+SubFloatWithRet: Arithmetic = Sub
+EltwiseMult: Arithmetic = _binary("EltwiseMult", capi.weir_mul, arith.mul_number)
+MultFloat: Arithmetic = EltwiseMult
+EltwiseMultFloatWithRet: Arithmetic = EltwiseMult
+Div: Arithmetic = _binary("Div", capi.weir_div, _number(capi.weir_div))
+DivFloat: Arithmetic = Div
+DivFloatWithRet: Arithmetic = Div
+Pow: Arithmetic = _binary("Pow", capi.weir_pow, _number(capi.weir_pow))
+PowFloat: Arithmetic = Pow
+PowWithRet: Arithmetic = Pow
+PowFloatWithRet: Arithmetic = Pow
+Maximum: Arithmetic = _binary("Maximum", capi.weir_max, _number(capi.weir_max))
+Minimum: Arithmetic = _binary("Minimum", capi.weir_min, _number(capi.weir_min))
 
 # The quotient rounded down, and a - b times that: of b's sign, as Python's // and %. Integers by
 # integers give integers; by 0 they are 0, as in NumPy.
-FloorDiv = _binary("FloorDiv", capi.weir_div_floor, _number(capi.weir_div_floor))
-Mod = _binary("Mod", capi.weir_remainder, _number(capi.weir_remainder))
+FloorDiv: Arithmetic = _binary("FloorDiv", capi.weir_div_floor, _number(capi.weir_div_floor))
+Mod: Arithmetic = _binary("Mod", capi.weir_remainder, _number(capi.weir_remainder))
 
 
 def Scalar(x: Number, like: Tensor) -> Tensor:
@@ -172,9 +181,9 @@ def _logical(name: str, op: BinaryCall) -> BinaryFunction:
     return function
 
 
-And = _logical("And", capi.weir_logical_and)
-Or = _logical("Or", capi.weir_logical_or)
-Xor = _logical("Xor", capi.weir_logical_xor)
+And: BinaryFunction = _logical("And", capi.weir_logical_and)
+Or: BinaryFunction = _logical("Or", capi.weir_logical_or)
+Xor: BinaryFunction = _logical("Xor", capi.weir_logical_xor)
 
 
 def Not(a: Tensor) -> Tensor:
@@ -183,7 +192,10 @@ def Not(a: Tensor) -> Tensor:
 
 
 # SINGA's wrapper exports the C++ operators under these names.
-__add__, __sub__, __mul__, __div__ = Add, Sub, EltwiseMult, Div
+__add__: Arithmetic = Add
+__sub__: Arithmetic = Sub
+__mul__: Arithmetic = EltwiseMult
+__div__: Arithmetic = Div
 
 
 def _compare(name: str, op: BinaryCall, swapped: BinaryCall) -> BinaryFunction:
@@ -199,13 +211,23 @@ def _compare(name: str, op: BinaryCall, swapped: BinaryCall) -> BinaryFunction:
     return function
 
 
-LT = LTFloat = _compare("LT", capi.weir_lt, capi.weir_gt)
-LE = LEFloat = _compare("LE", capi.weir_le, capi.weir_ge)
-GT = GTFloat = _compare("GT", capi.weir_gt, capi.weir_lt)
-GE = GEFloat = _compare("GE", capi.weir_ge, capi.weir_le)
-EQ = EQFloat = _compare("EQ", capi.weir_eq, capi.weir_eq)
-NE = NEFloat = _compare("NE", capi.weir_ne, capi.weir_ne)
-__lt__, __le__, __gt__, __ge__, __eq__ = LT, LE, GT, GE, EQ
+LT: BinaryFunction = _compare("LT", capi.weir_lt, capi.weir_gt)
+LTFloat: BinaryFunction = LT
+LE: BinaryFunction = _compare("LE", capi.weir_le, capi.weir_ge)
+LEFloat: BinaryFunction = LE
+GT: BinaryFunction = _compare("GT", capi.weir_gt, capi.weir_lt)
+GTFloat: BinaryFunction = GT
+GE: BinaryFunction = _compare("GE", capi.weir_ge, capi.weir_le)
+GEFloat: BinaryFunction = GE
+EQ: BinaryFunction = _compare("EQ", capi.weir_eq, capi.weir_eq)
+EQFloat: BinaryFunction = EQ
+NE: BinaryFunction = _compare("NE", capi.weir_ne, capi.weir_ne)
+NEFloat: BinaryFunction = NE
+__lt__: BinaryFunction = LT
+__le__: BinaryFunction = LE
+__gt__: BinaryFunction = GT
+__ge__: BinaryFunction = GE
+__eq__: BinaryFunction = EQ
 
 
 def Axpy(alpha: Operand, x: Tensor, y: Tensor) -> None:

@@ -150,11 +150,15 @@ class CudnnRNNHandle:
         if not 0 <= dropout < 1:
             raise InvalidError(f"CudnnRNNHandle: dropout {dropout!r} must be at least 0 and below "
                                "1")
-        self.feature_size, self.batch_size = x.shape(2), x.shape(1)
-        self.hidden_size, self.mode, self.num_layers = int(hidden_size), int(mode), int(num_layers)
-        self.bias, self.bidirectional = bool(bias), bool(bidirectional)
-        self.dropout = float(dropout)
-        self.weights_size = sum(math.prod(s) for s in weight_shapes(self, self.feature_size))
+        self.feature_size: int = x.shape(2)
+        self.batch_size: int = x.shape(1)
+        self.hidden_size: int = int(hidden_size)
+        self.mode: int = int(mode)
+        self.num_layers: int = int(num_layers)
+        self.bias: bool = bool(bias)
+        self.bidirectional: bool = bool(bidirectional)
+        self.dropout: float = float(dropout)
+        self.weights_size: int = sum(math.prod(s) for s in weight_shapes(self, self.feature_size))
         self._inputs: list[Handle] = []         # x, hx, cx, W of the last forward call in training
         self._outputs: tuple[Handle, ...] = ()
         self._dw: Handle | None = None

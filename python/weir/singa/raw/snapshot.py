@@ -6,6 +6,7 @@ all: when close() is called, the object is deleted or the program ends.
 import contextlib
 import weakref
 import zipfile
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,13 @@ class Snapshot:
     """Snapshot(prefix, Snapshot.kWrite).Write(name, raw) ... Close(), or Snapshot(prefix).Read().
     """
 
-    kRead, kWrite = 0, 1
+    kRead: int = 0
+    kWrite: int = 1
 
     def __init__(self, prefix: str, mode: int = kRead, max_param_size: int = 10) -> None:
         del max_param_size
-        self.path = prefix if prefix.endswith(".npz") else prefix + ".npz"
-        self.mode = int(mode)
+        self.path: str = prefix if prefix.endswith(".npz") else prefix + ".npz"
+        self.mode: int = int(mode)
         self._writer = None
         if self.mode == self.kWrite:
             self._writer = Writer(self.path)
@@ -73,8 +75,8 @@ class Writer:
     """The members of the file to be."""
 
     def __init__(self, path: str) -> None:
-        self.new = replaced(path)
-        self.file = zipfile.ZipFile(self.new.__enter__(), "w")
+        self.new: contextlib.AbstractContextManager[BinaryIO] = replaced(path)
+        self.file: zipfile.ZipFile = zipfile.ZipFile(self.new.__enter__(), "w")
 
     def add(self, name: str, array: NDArray[np.generic]) -> None:
         """One array; ValueError if the name is taken."""

@@ -25,7 +25,7 @@ class View(Value):
 
     def __init__(self, base: Value, shape: Shape) -> None:
         super().__init__(base.device, base.dtype, shape)
-        self.base = base
+        self.base: Value = base
         self._state = False
         if base.written:
             self._derive()
@@ -105,7 +105,7 @@ class Transposed(View):
     __slots__ = ("axes",)
 
     def __init__(self, base: Value, axes: Shape) -> None:
-        self.axes = axes
+        self.axes: Shape = axes
         super().__init__(base, tuple(base.shape[a] for a in axes))
 
     @property

@@ -23,8 +23,9 @@ class EMA:
     def __init__(self, model: Layer, decay: float = 0.999) -> None:
         if not 0 <= decay <= 1:
             raise ValueError(f"EMA: decay is {decay}, must be from 0 to 1")
-        self.model, self.decay = model, float(decay)
-        self.count = zeros_state((1,), core.default_device(), core.kDouble)     # of updates
+        self.model: Layer = model
+        self.decay: float = float(decay)
+        self.count: Tensor = zeros_state((1,), core.default_device(), core.kDouble)     # of updates
         self._means: dict[str, Tensor] = {}
 
     def _mean(self, path: str, param: Tensor) -> Tensor:

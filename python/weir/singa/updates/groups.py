@@ -24,7 +24,8 @@ class Share(DecayScheduler):
     """The rate of another optimiser times a number, whatever that rate becomes."""
 
     def __init__(self, of: Optimizer, scale: float) -> None:
-        self.of, self.scale = of, scale
+        self.of: Optimizer = of
+        self.scale: float = scale
 
     @property
     def init_value(self) -> float:      # type: ignore[override]
@@ -46,7 +47,9 @@ class Group:
     """Parameters with a rate and other numbers of their own. frozen: they are not updated."""
 
     def __init__(self, where: Where, member: Optimizer, frozen: bool) -> None:
-        self.where, self.member, self.frozen = where, member, frozen
+        self.where: Where = where
+        self.member: Optimizer = member
+        self.frozen: bool = frozen
 
     @property
     def lr(self) -> DecayScheduler:

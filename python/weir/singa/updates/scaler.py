@@ -34,13 +34,15 @@ class LossScaler:
         if not (1 <= growth <= 2.0**100 and 0 < backoff < 1 and 1 <= interval <= 2**24):
             raise ValueError(f"LossScaler: growth {growth} must be 1 or more, backoff {backoff} "
                              f"between 0 and 1, interval {interval} 1 to 2^24")
-        self.growth, self.backoff, self.interval = float(growth), float(backoff), int(interval)
-        self.fixed = bool(fixed)
+        self.growth: float = float(growth)
+        self.backoff: float = float(backoff)
+        self.interval: int = int(interval)
+        self.fixed: bool = bool(fixed)
         device = core.default_device()
-        self.scale_value = zeros_state((1,), device, float32)
+        self.scale_value: Tensor = zeros_state((1,), device, float32)
         self.scale_value.data.SetFloatValue(float(scale))
-        self.good_steps = zeros_state((1,), device, float32)
-        self.skipped_steps = zeros_state((1,), device, core.kDouble)
+        self.good_steps: Tensor = zeros_state((1,), device, float32)
+        self.skipped_steps: Tensor = zeros_state((1,), device, core.kDouble)
 
     @property
     def scale(self) -> float:

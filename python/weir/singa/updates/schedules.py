@@ -117,7 +117,8 @@ class MultiStepDecay(_Wide):
     def __init__(self, init_value: float, milestones: Sequence[int],
                  decay_rate: float = 0.1) -> None:
         super().__init__(init_value)
-        self.milestones = [_count(m, "MultiStepDecay", "a milestone") for m in milestones]
+        self.milestones: list[int] = [_count(m, "MultiStepDecay", "a milestone")
+                                      for m in milestones]
         if self.milestones != sorted(self.milestones):
             raise ValueError(f"MultiStepDecay: milestones {self.milestones} must ascend")
         self.decay_rate = decay_rate
@@ -137,8 +138,9 @@ class PolynomialDecay(_Wide):
     def __init__(self, init_value: float, steps: int, final_value: float = 0.0,
                  power: float = 1.0) -> None:
         super().__init__(init_value)
-        self.steps = _count(steps, type(self).__name__)
-        self.final_value, self.power = final_value, power
+        self.steps: int = _count(steps, type(self).__name__)
+        self.final_value: float = final_value
+        self.power: float = power
 
     def _left(self, n: capi.weir_tensor) -> capi.weir_tensor:
         """The share of the way that is left: 1 to 0."""
@@ -178,8 +180,10 @@ class SequentialSchedule(DecayScheduler):
 
     def __init__(self, schedules: Sequence[DecayScheduler | float],
                  milestones: Sequence[int]) -> None:
-        self.schedules = [schedule(s, "SequentialSchedule: a schedule") for s in schedules]
-        self.milestones = [_count(m, "SequentialSchedule", "a milestone") for m in milestones]
+        self.schedules: list[DecayScheduler] = [schedule(s, "SequentialSchedule: a schedule")
+                                                for s in schedules]
+        self.milestones: list[int] = [_count(m, "SequentialSchedule", "a milestone")
+                                      for m in milestones]
         if len(self.schedules) != len(self.milestones) + 1:
             raise ValueError(f"SequentialSchedule: {len(self.schedules)} schedules need "
                              f"{len(self.schedules) - 1} milestones, {len(self.milestones)} are "
@@ -243,7 +247,7 @@ class OneCycle(_Wide):
         if not 0 < pct_start < 1:
             raise ValueError(f"OneCycle: pct_start is {pct_start}, must be between 0 and 1")
         self.max_value = max_value
-        self.top = pct_start * steps - 1        # where max_value is: no whole number in general
+        self.top: float = pct_start * steps - 1     # where max_value is: in general not whole
         if self.top <= 0:
             raise ValueError(f"OneCycle: {pct_start} of {steps} steps leaves no step to rise in")
         self._rise = _Stretch(first, 0.0, self.top, max_value)
