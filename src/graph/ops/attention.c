@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "graph/ops/define.h"
+#include "weir/graph.h"
 
 enum { MOST_HEADS = 1 << 30 };
 
@@ -366,14 +367,19 @@ weir_tensor *weir_attention_with(weir_tensor *q, weir_tensor *k, weir_tensor *v,
 weir_tensor *weir_attention_packed(weir_tensor *qkv, const weir_attention_options *options)
 {
     const weir_attention_options none = {0}, *const o = options ? options : &none;
-    weir_tensor *const           in[] = {qkv, qkv, qkv};
 
     if (!qkv)
         return weir_null("weir_attention_packed", "qkv");
+    const weir_dtype half = weir_autocast_type(qkv->dev);
+    if (half != WEIR_F32 && qkv->layout.desc.dtype == WEIR_F32)
+        qkv = weir_cast(qkv, half);     /* once, not for each of the three operands */
+    if (!qkv)
+        return NULL;
     const weir_desc *const d = &qkv->layout.desc;
     const int64_t          kv = o->kv_heads ? o->kv_heads : o->heads;
     const bool fine = d->ndim == 3 && o->heads <= MOST_HEADS && kv > 0 && kv <= o->heads;
-    return record(in, o, true, fine ? d->dim[2] / (o->heads + 2 * kv) : 1);
+    const int64_t columns = fine ? d->dim[2] / (o->heads + 2 * kv) : 1;
+    return record((weir_tensor *[]){qkv, qkv, qkv}, o, true, columns);
 }
 
 weir_tensor *weir_attention(weir_tensor *q, weir_tensor *k, weir_tensor *v, int64_t heads,

@@ -57,6 +57,8 @@ CASE(calls_have_the_types_of_the_rules)
         CHECK(type_of(weir_matmul(rows, weir_reshape(rows, 3, (int64_t[]){2, 4, 3}))) == half);
         CHECK(type_of(weir_einsum("ij,kj->ik", a, a)) == half);
         CHECK(type_of(weir_attention(rows, rows, rows, 2, true)) == half);
+        const weir_attention_options packed = {.heads = 2, .kv_heads = 1};
+        CHECK(type_of(weir_attention_packed(rows, &packed)) == half);
         weir_tensor *const c = weir_conv2d(image, filter, b, NULL);
         CHECK(type_of(c) == half);
         CHECK(type_of(weir_conv_transpose2d(image, filter, b, NULL)) == half);
