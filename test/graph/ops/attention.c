@@ -256,3 +256,81 @@ CASE(nothing_is_copied)
     weir_release(x);
     weir_device_close(d);
 }
+
+/* ---- long sequences, which are computed in larger blocks ---- */
+
+enum { LONG = 530, WIDTH = 6, KEYS = 400 };     /* KEYS: what lengths say */
+
+/* softmax(q k^T / sqrt(d)) v of one head; causal by position, keys from KEYS on hidden. */
+static weir_tensor *composed_long(weir_device *d, weir_tensor *const *in, bool causal)
+{
+    const weir_desc    one = {WEIR_F64, 0, {0}};
+    weir_tensor *const keys = weir_transpose(in[1], (const int[]){0, 2, 1});
+    weir_tensor *const s = weir_affine(weir_matmul(in[0], keys), 1 / sqrt(WIDTH), 0);
+    weir_tensor *const at = weir_arange(d, WEIR_I64, LONG, 0, 1);
+    weir_tensor *const row = weir_reshape(at, 2, (const int64_t[]){LONG, 1});
+    weir_tensor       *seen = weir_lt(at, weir_fill_int(d, (weir_desc){WEIR_I64, 0, {0}}, KEYS));
+
+    if (causal)
+        seen = weir_logical_and(seen, weir_ge(row, at));
+    return weir_matmul(weir_softmax(weir_where(seen, s, weir_fill(d, one, -1e300)), 2), in[2]);
+}
+
+/* y and the gradients of the sum of its squares. */
+static void outcome_long(weir_tensor *y, weir_tensor *const *in, double (*out)[LONG * WIDTH])
+{
+    weir_tensor *grad[3] = {NULL};
+
+    CHECK_OK(weir_read(y, out[3], sizeof out[3]));
+    CHECK_OK(weir_gradients(weir_sum(weir_square(y), 0, false), 3, in, grad));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(weir_read(grad[i], out[i], sizeof out[i]));
+}
+
+CASE(long_sequences_as_composed)
+{
+    static double      got[4][LONG * WIDTH], want[4][LONG * WIDTH];
+    weir_device *const d = weir_device_open(check_device(), NULL);
+    weir_tensor *const n = weir_input(d, (weir_desc){WEIR_I32, 1, {1}});
+    weir_tensor       *in[3];
+
+    for (int i = 0; i < 3; i++)
+        in[i] = numbers(d, cube(1, LONG, WIDTH), i);
+    CHECK_OK(weir_write(n, &(const int32_t){KEYS}, sizeof(int32_t)));
+    for (int causal = 0; causal < 2; causal++) {
+        const weir_attention_options o = {
+            .heads = 1, .lengths = n,
+            .causal = causal ? WEIR_ATTENTION_FROM_FIRST : WEIR_ATTENTION_ALL};
+        outcome_long(weir_attention_with(in[0], in[1], in[2], &o), in, got);
+        outcome_long(composed_long(d, in, causal), in, want);
+        for (int i = 0; i < 4 * LONG * WIDTH; i++)
+            CHECK_NEAR((&got[0][0])[i], (&want[0][0])[i], 1e-10);
+    }
+    for (int i = 0; i < 3; i++)
+        weir_release(in[i]);
+    weir_release(n);
+    weir_device_close(d);
+}
+
+/* The first rows of a long and of a short sequence of queries drop the same keys. */
+CASE(dropout_is_the_same_in_any_block)
+{
+    enum { SHORT = 100 };
+    static double                all[LONG * WIDTH], some[SHORT * WIDTH];
+    weir_device *const           d = weir_device_open(check_device(), NULL);
+    const weir_attention_options o = {.heads = 1, .dropout = 0.5};
+    weir_tensor                 *in[3];
+
+    for (int i = 0; i < 3; i++)
+        in[i] = numbers(d, cube(1, LONG, WIDTH), i);
+    CHECK_OK(weir_device_seed(d, 9));
+    CHECK_OK(weir_read(weir_attention_with(in[0], in[1], in[2], &o), all, sizeof all));
+    CHECK_OK(weir_device_seed(d, 9));
+    weir_tensor *const first = weir_narrow(in[0], 1, 0, SHORT);
+    CHECK_OK(weir_read(weir_attention_with(first, in[1], in[2], &o), some, sizeof some));
+    for (int i = 0; i < SHORT * WIDTH; i++)
+        CHECK_NEAR(some[i], all[i], 1e-12);
+    for (int i = 0; i < 3; i++)
+        weir_release(in[i]);
+    weir_device_close(d);
+}

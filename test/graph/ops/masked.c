@@ -211,6 +211,7 @@ enum { MOST = 70 * 270 };       /* elements of an operand, at most */
 typedef struct attended {
     int        queries, keys, width, heads;
     weir_dtype type;
+    int        length;      /* keys that there are, no causal mask; 0: all keys, causal */
 } attended;
 
 /* Of q, k, v: gradients; then y, all in f64. */
@@ -218,7 +219,7 @@ typedef struct attention_outcome {
     double at[4][MOST];
 } attention_outcome;
 
-/* Causal attention and the gradients of the sum of its squares. Operand i of q, k and v holds
+/* Attention and the gradients of the sum of its squares. Operand i of q, k and v holds
  * `filler` in rows from[i] to to[i]. */
 static void attend(weir_device *d, const attended *c, const int *from, const int *to,
                    double filler, attention_outcome *out)
@@ -234,8 +235,15 @@ static void attend(weir_device *d, const attended *c, const int *from, const int
             v[j] = filler;
         p[i] = made(d, true, cube(1, rows, c->width), v);
     }
-    weir_tensor *const y = weir_attention(weir_cast(p[0], c->type), weir_cast(p[1], c->type),
-                                          weir_cast(p[2], c->type), c->heads, true);
+    const int32_t          keys = c->length;
+    weir_attention_options o = {.heads = c->heads, .causal = WEIR_ATTENTION_FROM_FIRST};
+    if (keys > 0) {
+        o.causal = WEIR_ATTENTION_ALL;
+        o.lengths = weir_input(d, (weir_desc){WEIR_I32, 1, {1}});
+        CHECK_OK(weir_write(o.lengths, &keys, sizeof keys));
+    }
+    weir_tensor *const y = weir_attention_with(weir_cast(p[0], c->type), weir_cast(p[1], c->type),
+                                               weir_cast(p[2], c->type), &o);
     weir_tensor *const wide = weir_cast(y, WEIR_F64);
     CHECK_OK(weir_gradients(weir_sum(weir_square(wide), 0, false), 3, p, dp));
     CHECK_OK(weir_read(wide, out->at[3], weir_tensor_bytes(wide)));
@@ -243,6 +251,7 @@ static void attend(weir_device *d, const attended *c, const int *from, const int
         CHECK_OK(weir_read(dp[i], out->at[i], weir_tensor_bytes(dp[i])));
         weir_release(p[i]);
     }
+    weir_release(o.lengths);
 }
 
 /* Rows first to last of outcome i are the same to the bit. */
@@ -259,7 +268,7 @@ static void same_rows(const attended *c, const attention_outcome *got,
 
 /* Less than a block; several; such that products are packed. */
 static const attended attentions[] = {
-    {3, 6, 4, 2, WEIR_F32}, {70, 150, 80, 2, WEIR_F32}, {66, 70, 270, 1, WEIR_F32}};
+    {3, 6, 4, 2, WEIR_F32, 0}, {70, 150, 80, 2, WEIR_F32, 0}, {66, 70, 270, 1, WEIR_F32, 0}};
 
 /* Keys from the number of queries on are seen by none. */
 CASE(nothing_that_attention_hides_counts)
@@ -280,6 +289,33 @@ CASE(nothing_that_attention_hides_counts)
                 same_rows(&c, &got, &clean, i, 0, i == 0 || i == 3 ? c.queries : c.keys,
                           fillers[f]);
         }
+    }
+    weir_device_close(d);
+}
+
+/* Keys from a batch's length on count for nothing, and neither does dy reach them. */
+CASE(nothing_beyond_the_lengths_counts)
+{
+    static attention_outcome clean, got;
+    weir_device *const       d = weir_device_open(check_device(), NULL);
+
+    for (int n = 0; n < 3 * 4; n++) {
+        attended c = attentions[n / 4];
+        c.length = c.keys / 2;
+        const int from[] = {0, c.length, c.length}, to[] = {0, c.keys, c.keys};
+        c.type = (weir_dtype[]){WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16}[n % 4];
+        attend(d, &c, from, to, 0, &clean);
+        for (int i = c.length * c.width; i < c.keys * c.width; i++)
+            CHECK(clean.at[1][i] == 0 && clean.at[2][i] == 0);
+        for (size_t f = 0; f < sizeof fillers / sizeof *fillers; f++) {
+            attend(d, &c, from, to, fillers[f], &got);
+            for (int i = 0; i < 4; i++)
+                same_rows(&c, &got, &clean, i, 0, i == 0 || i == 3 ? c.queries : c.keys,
+                          fillers[f]);
+        }
+        attend(d, &c, (int[]){1, 0, 0}, (int[]){2, 0, 0}, (double)NAN, &got);
+        same_rows(&c, &got, &clean, 1, c.length, c.keys, (double)NAN);
+        same_rows(&c, &got, &clean, 2, c.length, c.keys, (double)NAN);
     }
     weir_device_close(d);
 }

@@ -23,7 +23,7 @@
 #include "device/cpu/kernels/real.h"
 #include "device/cpu/kernels/widen.h"
 
-enum { ROWS = WEIR_ATTENTION_ROWS, COLS = WEIR_ATTENTION_COLS, UNIT = 64 };
+enum { SIDE = WEIR_ATTENTION_SIDE, NARROW = SIDE / 2, UNIT = 64 };
 
 /* A product of blocks: [full or last block of rows][full or last block of columns]. */
 typedef struct cases {
@@ -34,7 +34,7 @@ typedef struct cases {
 typedef struct plan {
     weir_attention_loops    loops;
     weir_attention_geometry g;
-    int64_t                 row_blocks;
+    int64_t                 side, row_blocks;   /* rows of q, and of k, in a block */
     int64_t                 batches, heads;     /* gradient: batches, heads of k in a task */
     size_t                  size;               /* bytes of an element */
     cases                   score, value;       /* q k^T; forward: p v, gradient: dy v^T */
@@ -131,16 +131,17 @@ static void find_operands(head *x, const weir_kargs *k, int64_t n, int64_t h)
     x->v = rows_of(p, k->src[2], &g->v, n, from, g->e);
 }
 
-/* The block of scores at rows i * ROWS, columns j * COLS. */
+/* The block of scores at rows i * side, columns j * side. */
 static weir_attention_block block_at(const head *x, int64_t i, int64_t j)
 {
     const weir_attention_geometry *const g = &x->p->g;
-    const int64_t r = min64(ROWS, g->t - i * ROWS), cols = min64(COLS, g->s - j * COLS);
-    const int64_t limit = min64(cols, x->keys - j * COLS);
+    const int64_t                        side = x->p->side;
+    const int64_t r = min64(side, g->t - i * side), cols = min64(side, g->s - j * side);
+    const int64_t limit = min64(cols, x->keys - j * side);
     return (weir_attention_block){
         .rows = r,
         .cols = cols,
-        .seen = g->causal ? i * ROWS - j * COLS + 1 + x->ahead : limit,
+        .seen = g->causal ? (i - j) * side + 1 + x->ahead : limit,
         .limit = limit,
         .scale = g->scale,
         .slope = g->scale};
@@ -149,15 +150,16 @@ static weir_attention_block block_at(const head *x, int64_t i, int64_t j)
 /* Number of column blocks that row block i attends to. */
 static int64_t blocks_seen(const head *x, int64_t i)
 {
-    const int64_t last = min64(x->p->g.t, (i + 1) * ROWS) + x->ahead;
+    const int64_t last = min64(x->p->g.t, (i + 1) * x->p->side) + x->ahead;
     const int64_t keys = x->p->g.causal ? min64(x->keys, last) : x->keys;
-    return keys < 0 ? 0 : ceil_div(keys, COLS);
+    return keys < 0 ? 0 : ceil_div(keys, x->p->side);
 }
 
 static void multiply(const head *x, const cases *c, const weir_attention_block *b, const void *left,
                      const void *right, void *to, bool add)
 {
-    weir_gemm_run(&c->of[b->rows < ROWS][b->cols < COLS], left, right, to, add, x->gemm, NULL);
+    const int64_t side = x->p->side;
+    weir_gemm_run(&c->of[b->rows < side][b->cols < side], left, right, to, add, x->gemm, NULL);
 }
 
 /* multiply_seen if `right` has elements that are not finite: multiplies a copy in which they are 0,
@@ -169,7 +171,7 @@ static void multiply_nonfinite(const head *x, const weir_gemm *g, const weir_att
     enum { WIDE = 16 };
     const plan *const     p = x->p;
     weir_gemm_shape       s = g->shape;
-    _Alignas(UNIT) double zeroed[(ROWS > COLS ? ROWS : COLS) * WIDE];
+    _Alignas(UNIT) double zeroed[SIDE * WIDE];
     for (int64_t c = 0; c < g->shape.n; c += WIDE) {
         const char *const from = (const char *)right + (size_t)c * p->size;
         char *const       at = (char *)to + (size_t)c * p->size;
@@ -187,7 +189,7 @@ static void multiply_nonfinite(const head *x, const weir_gemm *g, const weir_att
 static void multiply_seen(const head *x, const cases *c, const weir_attention_block *b,
                           const void *left, const void *right, void *to)
 {
-    const weir_gemm *const       g = &c->of[b->rows < ROWS][b->cols < COLS];
+    const weir_gemm *const       g = &c->of[b->rows < x->p->side][b->cols < x->p->side];
     const weir_gemm_shape *const s = &g->shape;
     const bool                   all = b->seen >= b->cols && b->limit >= b->cols;
     if (all || x->p->loops.finite(s->k, s->n, right, s->ldb))
@@ -201,11 +203,11 @@ static void score(const head *x, weir_attention_block *b, int64_t i, int64_t j)
 {
     const plan *const    p = x->p;
     const int64_t *const step = p->g.mask_step;
-    multiply(x, &p->score, b, row_of(p, x->q, i * ROWS), row_of(p, x->k, j * COLS), x->scores,
-             false);
+    const int64_t        row = i * p->side, col = j * p->side;
+    multiply(x, &p->score, b, row_of(p, x->q, row), row_of(p, x->k, col), x->scores, false);
     if (p->g.mask < 0)
         return;
-    const int64_t at = i * ROWS * step[2] + j * COLS * step[3];
+    const int64_t at = row * step[2] + col * step[3];
     p->loops.mask(b, x->scores, x->mask + at * (int64_t)mask_size(&p->g),
                   p->g.mask_type == WEIR_BOOL, step[2], step[3]);
     b->scale = 1;
@@ -216,8 +218,9 @@ static void draw_kept(const head *x, const weir_attention_block *b, int64_t i, i
 {
     const weir_attention_geometry *const g = &x->p->g;
     const uint64_t                       step = weir_attention_blocks(g);
-    const uint64_t row = (uint64_t)(x->number * g->t + i * ROWS);
-    x->p->loops.drop(b, x->key, row * step + (uint64_t)(j * COLS / 4), step, g->dropout, x->kept);
+    const int64_t side = x->p->side, row = x->number * g->t + i * side;
+    x->p->loops.drop(b, x->key, (uint64_t)row * step + (uint64_t)(j * side / 4), step, g->dropout,
+                     x->kept);
 }
 
 /* ---- forward ---- */
@@ -237,7 +240,7 @@ static void clear(const plan *p, rows r, int64_t n, int64_t columns)
 static void forward_rows(const head *x, int64_t i)
 {
     const plan *const p = x->p;
-    const int64_t     first = i * ROWS, n = min64(ROWS, p->g.t - first), e = p->g.e;
+    const int64_t     first = i * p->side, n = min64(p->side, p->g.t - first), e = p->g.e;
     const rows        y = {row_of(p, x->y, first), x->y.step};
     fill_rows(p, x->most, n, -(double)INFINITY);
     fill_rows(p, x->sum, n, 0);
@@ -250,7 +253,7 @@ static void forward_rows(const head *x, int64_t i)
             draw_kept(x, &b, i, j);
             p->loops.times(b.rows * b.cols, x->kept, x->scores);
         }
-        multiply_seen(x, &p->value, &b, x->scores, row_of(p, x->v, j * COLS), y.at);
+        multiply_seen(x, &p->value, &b, x->scores, row_of(p, x->v, j * p->side), y.at);
     }
     p->loops.finish(n, x->most, x->sum, y.at, e, y.step, x->lse + (size_t)first * p->size);
 }
@@ -290,7 +293,7 @@ static weir_status run_forward(const weir_kargs *k)
 static void back_block(const head *x, int64_t i, int64_t j)
 {
     const plan *const    p = x->p;
-    const int64_t        row = i * ROWS, col = j * COLS, *const step = p->g.dmask_step;
+    const int64_t        row = i * p->side, col = j * p->side, *const step = p->g.dmask_step;
     char *const          dy = row_of(p, x->dy, row);
     weir_attention_block b = block_at(x, i, j);
     score(x, &b, i, j);
@@ -325,8 +328,8 @@ static void back_head(head *x, const weir_kargs *k, int64_t n, int64_t h)
     x->dq = rows_of(p, k->dst[0], &g->dq, n, h, g->d);
     clear(p, x->dq, g->t, g->d);
     for (int64_t i = 0; i < p->row_blocks; i++) {
-        const int64_t first = i * ROWS;
-        p->loops.delta(min64(ROWS, g->t - first), row_of(p, x->dy, first), x->dy.step,
+        const int64_t first = i * p->side;
+        p->loops.delta(min64(p->side, g->t - first), row_of(p, x->dy, first), x->dy.step,
                        row_of(p, x->y, first), x->y.step, g->e, x->sum);
         for (int64_t j = 0; j < blocks_seen(x, i); j++)
             back_block(x, i, j);
@@ -387,7 +390,7 @@ static int64_t size_for(int64_t n, int64_t by_rows, int64_t by_cols)
  * block. */
 static void plan_cases(plan *p, cases *c, const weir_gemm_shape *s)
 {
-    const int64_t r[2] = {ROWS, p->g.t % ROWS}, n[2] = {COLS, p->g.s % COLS};
+    const int64_t r[2] = {p->side, p->g.t % p->side}, n[2] = {p->side, p->g.s % p->side};
     for (int i = 0; i < 4; i++) {
         weir_gemm       *g = &c->of[i / 2][i % 2];
         weir_gemm_shape  one = *s;
@@ -424,6 +427,16 @@ static size_t in_units(size_t bytes)
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
+/* Rows of q, and of k, in a block. Long sequences take large blocks, which run faster as long as a
+ * block with its operands, scores and their gradients stays in a second-level cache; short ones and
+ * wide heads take small blocks. By shape alone, so the bits are those of every machine. */
+static int64_t side_for(const weir_attention_geometry *g, size_t size)
+{
+    enum { LONG = 4 * SIDE, CACHE = 512 << 10 };
+    const int64_t elements = 2 * SIDE * (g->d + g->e) + 2 * SIDE * SIDE;
+    return min64(g->t, g->s) >= LONG && elements <= CACHE / (int64_t)size ? SIDE : NARROW;
+}
+
 /* A task of the gradient has all heads and batches that one element of the mask's gradient sums. */
 static void plan_tasks(plan *p)
 {
@@ -441,12 +454,13 @@ static weir_status choose(const weir_device *dev, const weir_call *c, bool back,
         return WEIR_ERR_NOMEM;
     p->loops = table[weir_cpu_isa()][type];
     p->g = weir_attention_geometry_of(c, back);
-    p->row_blocks = ceil_div(p->g.t, ROWS);
     p->size = weir_dtype_size(type);
+    p->side = side_for(&p->g, p->size);
+    p->row_blocks = ceil_div(p->g.t, p->side);
     plan_tasks(p);
     plan_products(p, type, back);
-    p->block = in_units((size_t)(min64(ROWS, p->g.t) * min64(COLS, p->g.s)) * p->size);
-    p->vector = in_units((size_t)min64(ROWS, p->g.t) * p->size);
+    p->block = in_units((size_t)(min64(p->side, p->g.t) * min64(p->side, p->g.s)) * p->size);
+    p->vector = in_units((size_t)min64(p->side, p->g.t) * p->size);
     p->scratch = (p->g.seed < 0 ? 2 : 3) * p->block + 2 * p->vector + in_units(p->gemm) + UNIT;
     p->work = p->scratch * (size_t)weir_threads_count(dev->threads);
     *out = (weir_kernel){.run = back ? run_back : run_forward,

@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEIR_ATTENTION_ROWS 64      /* most rows of q in a block of scores */
-#define WEIR_ATTENTION_COLS 64     /* most rows of k */
+#define WEIR_ATTENTION_SIDE 128     /* most rows of q, and of k, in a block of scores */
 
 /* A block of scores is rows x cols with leading dimension `cols`. Row r attends to its first
  * clamp(seen + r, 0, limit) columns. */

@@ -12,10 +12,10 @@
 
 enum { LANES = 16 };
 
-/* The words of WEIR_ATTENTION_COLS elements; `first` is the Philox block of the first. */
-static void draw(uint64_t key, uint64_t first, uint32_t word[WEIR_ATTENTION_COLS])
+/* The words of n elements, rounded up to whole blocks; `first` is the Philox block of the first. */
+static void draw(uint64_t key, uint64_t first, int64_t n, uint32_t word[WEIR_ATTENTION_SIDE])
 {
-    for (int i = 0; i < WEIR_ATTENTION_COLS / 4; i++)
+    for (int64_t i = 0; 4 * i < n; i++)
         weir_philox(key, first + (uint64_t)i, &word[4 * i]);
 }
 

@@ -148,9 +148,9 @@ static void FN(drop)(const weir_attention_block *b, uint64_t key, uint64_t first
 {
     const T kept = p < 1 ? (T)(1 / (1 - p)) : 0;
     for (int64_t r = 0; r < b->rows; r++) {
-        uint32_t word[WEIR_ATTENTION_COLS];
+        uint32_t word[WEIR_ATTENTION_SIDE];
         T *const f = (T *)factors + r * b->cols;
-        draw(key, first + (uint64_t)r * step, word);
+        draw(key, first + (uint64_t)r * step, b->cols, word);
         for (int64_t j = 0; j < b->cols; j++)
             f[j] = (double)weir_uniform_from(word[j]) >= p ? kept : 0;
     }
