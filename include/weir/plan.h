@@ -132,7 +132,7 @@ typedef weir_status (*weir_batch_needs_fn)(void *ctx, int64_t batch, weir_graph_
 
 /* A search for the largest batch that fits. */
 typedef struct weir_batch_search {
-    weir_batch_fn       fits;   /* costs most; called for about two batches if `needs` is there */
+    weir_batch_fn       fits;   /* costs most; usually one to three calls with `needs` */
     weir_batch_needs_fn needs;  /* NULL: unknown; every batch that is tried is planned */
     void               *ctx;    /* passed on to both */
     size_t              limit;  /* bytes that the needs are compared with; read with `needs` */
@@ -149,8 +149,9 @@ typedef struct weir_batch_search {
  * for these.
  *
  * With `needs`, secants through the bytes of two batches estimate the largest whose smallest plan
- * is within the limit, usually in four to six calls; `fits` then settles it. Without, the batch is
- * doubled from `first`, and then the interval halved.
+ * is within the limit, and the largest that the floor allows, usually in four to seven calls;
+ * `fits` then settles what lies between. Without, the batch is doubled from `first`, and then the
+ * interval halved.
  *
  * Fails as the callback that ended the search; *batch is then the largest that was accepted, 0 if
  * none was. If no batch fits, it fails as `fits` did for a batch of 1. ERR_INVALID unless

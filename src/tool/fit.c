@@ -31,7 +31,7 @@ typedef struct fit {
     size_t              peak;           /* measured, too */
 } fit;
 
-static void print_attempt(const attempt *a)
+static void print_attempt(const attempt *a, size_t memory)
 {
     printf("%8lld", (long long)a->batch);
     if (a->planned && a->fits)
@@ -39,8 +39,10 @@ static void print_attempt(const attempt *a)
                a->stats.recomputed, a->stats.extra_ms);
     else if (a->needs.least_bytes > 0)
         printf(" %15.3f MB", (double)a->needs.least_bytes / 1e6);
-    printf("%s\n", a->planned ? a->fits ? "  fits" : "  no plan fits" : a->fits ? ""
-                                                                               : "  too large");
+    printf("%s\n", a->planned && a->fits           ? "  fits"
+                   : a->planned                    ? "  no plan fits"
+                   : a->fits                       ? ""
+                   : a->needs.floor_bytes > memory ? "  too large" : "  undecided");
 }
 
 /* Nothing is printed before a batch may fit: a search without one ends with a sentence alone. */
@@ -52,7 +54,7 @@ static void print_attempts(fit *f, const attempt *last)
         printf("%s in %.3f MB\n\n   batch      smallest plan      planned peak  run again"
                "      extra time\n", f->o->model, (double)f->bytes / 1e6);
     for (; f->printed < f->n; f->printed++)
-        print_attempt(&f->tried[f->printed]);
+        print_attempt(&f->tried[f->printed], f->bytes);
     fflush(stdout);
 }
 

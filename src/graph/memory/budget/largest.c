@@ -3,8 +3,9 @@
  * The bytes of the smallest plan grow almost linearly with the batch. So the secant through two
  * batches finds the largest one whose smallest plan fits within a few probes (regula falsi; every
  * fifth probe halves or doubles instead, which bounds their number where growth is not linear).
- * Plans then settle the answer, in growing steps away from the estimate and by halving the last of
- * them. A batch whose proven floor exceeds the limit needs no plan to be refused. */
+ * That batch can be planned. If the next one is not proven to be too large, the smallest plan may
+ * be a poor one: then a second search finds the last batch that the proven floor allows. Plans
+ * settle what lies between: the last batch that may fit comes first, as the floor is often met. */
 #include "core/status.h"
 #include "weir/plan.h"
 
@@ -19,6 +20,7 @@ typedef struct state {
     point low, high;        /* the largest that fits (batch 0: none), the smallest that does not */
     point before;           /* the `low` or `high` before the last one */
     bool  bounded;          /* `high` was found; else it is one above the largest allowed */
+    bool  by_floor;         /* what is compared with the limit: floor_bytes, not least_bytes */
 } state;
 
 static bool too_large(weir_status s)
@@ -36,12 +38,17 @@ static int64_t clamp(int64_t n, int64_t least, int64_t most)
     return n < least ? least : n > most ? most : n;
 }
 
+static size_t bytes_of(const state *t, const point *p)
+{
+    return t->by_floor ? p->needs.floor_bytes : p->needs.least_bytes;
+}
+
 /* The zero of the line through a and b, relative to the limit; 0 without a rising line. Without
  * a, the line begins in the origin. */
 static int64_t secant(const state *t, const point *a, const point *b)
 {
-    const double bytes = (double)b->needs.least_bytes;
-    const double rise = bytes - (double)a->needs.least_bytes;
+    const double bytes = (double)bytes_of(t, b);
+    const double rise = bytes - (double)bytes_of(t, a);
     const double run = (double)(b->batch - a->batch);
     const double n = (double)b->batch + ((double)t->s->limit - bytes) * run / rise;
 
@@ -54,22 +61,21 @@ static int64_t next(const state *t, int probes)
     enum { GROWTH = 64, PATIENCE = 5 };
     const int64_t low = t->low.batch, high = t->high.batch;
     const int64_t halfway = t->bounded ? low + (high - low) / 2 : 2 * low;
-    const bool    both = t->bounded && low > 0 && t->high.needs.least_bytes > 0;
+    const bool    both = t->bounded && low > 0 && bytes_of(t, &t->high) > 0;
     const point  *at = low > 0 ? &t->low : &t->high;
     int64_t       n = 0;
 
-    if (probes % PATIENCE != 0 && at->needs.least_bytes > 0)
+    if (probes % PATIENCE != 0 && bytes_of(t, at) > 0)
         n = both ? secant(t, &t->low, &t->high) : secant(t, &t->before, at);
     if (n > 0 && !t->bounded && n / GROWTH > low)
         n = low * GROWTH;
     return clamp(n > 0 ? n : halfway, low + 1, high - 1);
 }
 
-/* Finds about the largest batch whose smallest plan is within the limit: t->low. */
-static weir_status estimate(state *t)
+/* Finds about the largest batch whose bytes are within the limit: t->low. Begins at n. */
+static weir_status estimate(state *t, int64_t n)
 {
     const weir_batch_search *const s = t->s;
-    int64_t                        n = s->first;
 
     for (int probes = 1; !near_enough(s, t->low.batch, t->high.batch); probes++) {
         point             p = {.batch = n};
@@ -78,7 +84,7 @@ static weir_status estimate(state *t)
             return status;
         if (status != WEIR_OK)
             p.needs = (weir_graph_needs){0};
-        const bool   fits = status == WEIR_OK && p.needs.least_bytes <= s->limit;
+        const bool   fits = status == WEIR_OK && bytes_of(t, &p) <= s->limit;
         point *const side = fits ? &t->low : &t->high;
         t->before = fits || t->bounded ? *side : (point){0};
         *side = p;
@@ -88,54 +94,30 @@ static weir_status estimate(state *t)
     return WEIR_OK;
 }
 
-/* Asks for a plan, unless a bound proves that no plan fits. */
-static weir_status settle_one(const state *t, int64_t n)
+/* Finds about the largest batch that the floor allows: t->low. */
+static weir_status estimate_by_floor(state *t, const state *least)
 {
-    const weir_batch_search *const s = t->s;
-    weir_graph_needs               needs = {0};
-    weir_status                    status = WEIR_OK;
-
-    if (s->needs && n > t->low.batch) {
-        if (n == t->high.batch)
-            needs = t->high.needs;
-        else
-            status = s->needs(s->ctx, n, &needs);
-        if (status != WEIR_OK)
-            return status;
-        if (n > 1 && needs.floor_bytes > s->limit)
-            return weir_fail(WEIR_ERR_BUDGET, "largest_batch: a batch of %lld needs %zu bytes or "
-                             "more, above %zu", (long long)n, needs.floor_bytes, s->limit);
-    }
-    return s->fits(s->ctx, n);
+    *t = *least;
+    t->by_floor = true;
+    if (!least->bounded || least->high.needs.floor_bytes > least->s->limit)
+        return WEIR_OK;
+    t->before = least->low;
+    t->low = least->high;
+    t->high = (point){.batch = least->s->most + 1};
+    t->bounded = false;
+    return t->low.needs.floor_bytes > 0 ? estimate(t, next(t, 1)) : WEIR_OK;
 }
 
-/* Whether the batch above the estimate is proven to be too large. */
-static bool proven(const state *t)
+/* Finds the largest batch that is planned. Begins at n; `sure`, if not 0, can be planned; from
+ * `high` on, if not 0, none can. */
+static weir_status settle(const weir_batch_search *s, int64_t n, int64_t sure, int64_t high,
+                          int64_t *batch)
 {
-    return t->bounded && t->high.needs.floor_bytes > t->s->limit;
-}
-
-/* The batch to settle first. If nothing proves that the one above the estimate is too large, it
- * comes first: if it is planned, the estimate needs no plan. */
-static int64_t start(const state *t)
-{
-    if (!t->s->needs)
-        return t->s->first;
-    if (t->low.batch == 0)
-        return 1;
-    return t->bounded && !proven(t) ? t->high.batch : t->low.batch;
-}
-
-/* Finds the largest batch that is planned: away from the estimate in growing steps, then by halving
- * the last of them. */
-static weir_status settle(const state *t, int64_t *batch)
-{
-    const weir_batch_search *const s = t->s;
-    int64_t     n = start(t), high = proven(t) ? t->high.batch : 0, step = s->needs ? 1 : n;
+    int64_t     step = s->needs ? 1 : n;
     weir_status status;
 
     for (;;) {
-        status = settle_one(t, n);
+        status = s->fits(s->ctx, n);
         if (status != WEIR_OK && !too_large(status))
             return status;
         *(status == WEIR_OK ? batch : &high) = n;
@@ -143,8 +125,8 @@ static weir_status settle(const state *t, int64_t *batch)
             break;
         if (high > 0 && *batch > 0) {
             n = *batch + (high - *batch) / 2;
-        } else if (high > t->low.batch && t->low.batch > 0) {
-            n = t->low.batch;
+        } else if (s->needs && high > sure) {
+            n = high > sure + 1 ? sure + 1 : sure;
         } else {
             n = high == 0               ? step < s->most - n ? n + step : s->most
                 : high - step > high / 2 ? high - step : high / 2;
@@ -168,8 +150,11 @@ weir_status weir_largest_batch(const weir_batch_search *s, int64_t *batch)
     if (s->most == INT64_MAX)
         return weir_fail(WEIR_ERR_INVALID, "largest_batch: most is %lld, must be less",
                          (long long)s->most);
-    state t = {.s = s, .high.batch = s->most + 1};
-    if (s->needs)
-        WEIR_TRY(estimate(&t));
-    return settle(&t, batch);
+    if (!s->needs)
+        return settle(s, s->first, 0, 0, batch);
+    state least = {.s = s, .high.batch = s->most + 1}, top;
+    WEIR_TRY(estimate(&least, s->first));
+    WEIR_TRY(estimate_by_floor(&top, &least));
+    return settle(s, top.low.batch > 0 ? top.low.batch : 1, least.low.batch,
+                  top.bounded ? top.high.batch : 0, batch);
 }
