@@ -245,7 +245,7 @@ CASE(nothing_is_copied)
         CHECK_OK(weir_split(h, 2, 3, NULL, part));
         y = packed ? weir_attention_packed(h, &o)
                    : weir_attention_with(part[0], part[1], part[2], &o);
-        CHECK_OK(weir_gradients(weir_sum(y, 0, false), 1, &x, &grad));
+        CHECK_OK(weir_gradients(weir_sum(weir_square(y), 0, false), 1, &x, &grad));
         weir_keep(grad);
         CHECK_OK(weir_graph_end(g, NULL));
         CHECK_OK(weir_graph_run(g));
