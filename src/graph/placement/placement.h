@@ -11,7 +11,6 @@
 typedef struct weir_placement_options {
     const char *strategy;       /* NULL: "auto" */
     size_t      capacity;       /* a height that is low enough; 0: find the lowest */
-    size_t      slack;          /* auto: bytes above it that are not worth an exact search */
     uint64_t    nodes;          /* limit of the exact search; 0: by the number of items */
     uint32_t    repairs;        /* limit for each greedy order; 0: by the number of items */
     /* with nodes 0: limits for a minute instead of a fraction of a second */

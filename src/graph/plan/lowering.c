@@ -108,12 +108,9 @@ static void take(weir_plan *p, const weir_placement_result *placed)
 
 weir_status weir_plan_place(weir_plan *p)
 {
-    enum { NEAR = 1024 };       /* bound / NEAR above the bound is low enough */
-    weir_placement_options how = {.strategy = p->placement};
-    weir_placement_result  placed;
+    const weir_placement_options how = {.strategy = p->placement};
+    weir_placement_result        placed;
 
-    WEIR_TRY(weir_place_bound(p->items.at, p->items.n, p->n, &how.slack));
-    how.slack /= NEAR;
     WEIR_TRY(weir_place_items(p->items.at, p->items.n, p->n, &how, &placed));
     take(p, &placed);
     return WEIR_OK;
