@@ -39,8 +39,9 @@ WEIR_API weir_tensor *weir_param(weir_device *d, weir_desc desc, const char *nam
 WEIR_API weir_tensor *weir_state(weir_device *d, weir_desc desc, const char *name);
 
 /* Copies `bytes` of host data, row-major in the order of the dims, into the tensor, at once, even
- * while a graph is being recorded. data is only read during the call. ERR_SHAPE unless bytes equals
- * weir_tensor_bytes; ERR_STATE for the result of an operation; ERR_INVALID for a view. */
+ * while a graph is being recorded; into a view of a param, state or input, too, if the view was
+ * made with the graph off. data is only read during the call. ERR_SHAPE unless bytes equals
+ * weir_tensor_bytes; ERR_STATE for the result of an operation. */
 WEIR_API weir_status weir_write(weir_tensor *t, const void *data, size_t bytes);
 
 /* Copies the tensor's elements to the host, row-major, into `bytes` bytes at data. ERR_SHAPE unless
