@@ -145,6 +145,22 @@ def placements(page, build):
     return table(["placement", "what it does"], rows)
 
 
+# ---- ONNX ----
+
+@listed
+def onnx_operators(page, build):
+    rows = {}
+    for name, since, until, known in re.findall(
+            r"^(?:NODE|DRAW)\((\w+), (\d+), (\d+), (\d+), \w+\)",
+            read("src/model/onnx/onnx.def"), re.M):
+        inputs = [str(i) for i in range(31) if int(known) >> i & 1]
+        first, _, all_known = rows.get(name, (int(since), 0, []))
+        rows[name] = (min(first, int(since)), int(until), all_known or inputs)
+    return table(["operator", "opsets", "known inputs"],
+                 [[name, f"{since} to {until}", ", ".join(inputs)]
+                  for name, (since, until, inputs) in sorted(rows.items())])
+
+
 # ---- models and machines ----
 
 @listed

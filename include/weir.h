@@ -11,6 +11,7 @@
 #include "weir/graph.h"
 #include "weir/layer.h"
 #include "weir/model.h"
+#include "weir/onnx.h"
 #include "weir/op.h"
 #include "weir/plan.h"
 #include "weir/saved.h"

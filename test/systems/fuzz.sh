@@ -32,6 +32,7 @@ fuzz() {
 fuzz model file_fuzz/
 fuzz model graph_fuzz/
 fuzz model data_fuzz/
+fuzz model onnx_fuzz/
 fuzz graph check_file/
 fuzz graph stepfile/
 printf 'fuzz: %s passed, %s failed\n' "$passed" "$failed"

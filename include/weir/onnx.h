@@ -1,0 +1,83 @@
+/* onnx.h - models in ONNX files: read them, run them, train them.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A model is opened once and applied any number of times, with the graph off or on. Applying it
+ * calls the operations of op.h for its nodes, with the shapes of the tensors that it is given, so
+ * every other shape records another graph over the same parameters. What depends on constants and
+ * shapes alone (Shape, Gather, Concat, Range, ...) is computed at once, on the host.
+ *
+ * Parameters. Initializers of a float type with one axis or more become parameters under their
+ * names; mean and variance of BatchNormalization become states. Initializers of other types,
+ * scalars, and those that a node needs to know (the shape of Reshape, the scales of Resize) become
+ * constants. Elements go from the file to the parameters by a buffer of a megabyte, or of one row
+ * of the first axis. Open models while no graph is being recorded.
+ *
+ * Opsets 7 to 28 of the default domain. Operators, attributes and types that Weir lacks are refused
+ * in a sentence; operators before anything is allocated, all of them in one. Opening trusts no
+ * file: every length is checked before memory is allocated; external data must lie in the model's
+ * folder or below it.
+ *
+ * Errors. ERR_IO for a file that is missing, unreadable, malformed, or has a node that Weir lacks;
+ * ERR_INVALID for an attribute or a use that Weir lacks, and for wrong names; ERR_SHAPE and
+ * ERR_DTYPE for inputs that do not fit; else those of the operations. NULL arguments as in model.h.
+ *
+ * Threads: a model belongs to the thread of its device. */
+#ifndef WEIR_ONNX_PUBLIC_H
+#define WEIR_ONNX_PUBLIC_H
+
+#include "weir/base.h"
+#include "weir/device.h"
+#include "weir/model.h"
+#include "weir/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An opened ONNX model. */
+typedef struct weir_onnx weir_onnx;
+
+/* How a model is opened; {0} is the default. Texts are copied. */
+typedef struct weir_onnx_options {
+    const char *dims;       /* sizes of named dims, "batch=8,seq=128": for weir_onnx_input_desc, and
+                             * inputs must have them; NULL: none is given */
+    const char *values;     /* names of inputs, "shape,axes", whose elements are read when the model
+                             * is applied, as if they were constants; NULL: none */
+    const char *frozen;     /* names of initializers that are not trained; "*": all; NULL: none */
+    bool        train;      /* BatchNormalization and Dropout as in training, whatever the file
+                             * says */
+} weir_onnx_options;
+
+/* Opens the file `path`, or n bytes, which are only read during the call, on device d. options
+ * NULL: all defaults. You own the model (weir_onnx_free); NULL on failure. */
+WEIR_API weir_onnx *weir_onnx_open(weir_device *d, const char *path,
+                                   const weir_onnx_options *options);
+WEIR_API weir_onnx *weir_onnx_open_bytes(weir_device *d, const void *bytes, size_t n,
+                                         const weir_onnx_options *options);
+WEIR_API void       weir_onnx_free(weir_onnx *m);
+
+/* Its parameters and states, under their names in the file; borrowed. */
+WEIR_API weir_model *weir_onnx_model(weir_onnx *m);
+
+/* Its inputs (without initializers) and outputs: their number, the name of number i (borrowed, ""
+ * for an i outside). */
+WEIR_API size_t      weir_onnx_input_count(const weir_onnx *m);
+WEIR_API size_t      weir_onnx_output_count(const weir_onnx *m);
+WEIR_API const char *weir_onnx_input_name(const weir_onnx *m, size_t i);
+WEIR_API const char *weir_onnx_output_name(const weir_onnx *m, size_t i);
+
+/* *desc becomes type and shape of input i, by the file and the option `dims`. ERR_INVALID if a size
+ * is known from neither: the sentence names the dim. */
+WEIR_API weir_status weir_onnx_input_desc(const weir_onnx *m, size_t i, weir_desc *desc);
+
+/* Records or computes the model for n inputs, in their order, and stores its outputs in out, which
+ * has room for at least all of them; they are borrowed from the innermost scope. Each input has the
+ * dtype of weir_onnx_input_desc and its number of axes, and the sizes that the file or `dims`
+ * fixes; the others are free, and the shapes of the outputs follow from them. */
+WEIR_API weir_status weir_onnx_apply(weir_onnx *m, size_t n, weir_tensor *const *in, size_t room,
+                                     weir_tensor **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

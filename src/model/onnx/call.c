@@ -1,0 +1,225 @@
+/* call.c - what a node's function asks: attributes, inputs, known numbers, results. */
+#include "model/onnx/call.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+weir_status weir_onnx_refuse(const weir_onnx_call *c, const char *format, ...)
+{
+    char    sentence[300];
+    va_list args;
+
+    if (c->broken)
+        return weir_error_status();
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return weir_fail(WEIR_ERR_INVALID, "%s", sentence);
+}
+
+/* ---- attributes ---- */
+
+const weir_onnx_attr *weir_onnx_attr_of(const weir_onnx_call *c, const char *name)
+{
+    for (size_t i = 0; i < c->node->n_attr; i++)
+        if (strcmp(c->node->attr[i].name, name) == 0)
+            return &c->node->attr[i];
+    return NULL;
+}
+
+int64_t weir_onnx_int(const weir_onnx_call *c, const char *name, int64_t otherwise)
+{
+    const weir_onnx_attr *const a = weir_onnx_attr_of(c, name);
+    return a ? a->i : otherwise;
+}
+
+double weir_onnx_float(const weir_onnx_call *c, const char *name, double otherwise)
+{
+    const weir_onnx_attr *const a = weir_onnx_attr_of(c, name);
+    return a ? a->f : otherwise;
+}
+
+const char *weir_onnx_str(const weir_onnx_call *c, const char *name, const char *otherwise)
+{
+    const weir_onnx_attr *const a = weir_onnx_attr_of(c, name);
+    return a && a->s ? a->s : otherwise;
+}
+
+size_t weir_onnx_ints(const weir_onnx_call *c, const char *name, const int64_t **at)
+{
+    const weir_onnx_attr *const a = weir_onnx_attr_of(c, name);
+
+    *at = a ? a->ints : NULL;
+    return a ? a->n_ints : 0;
+}
+
+/* ---- inputs and outputs ---- */
+
+bool weir_onnx_has(const weir_onnx_call *c, size_t i)
+{
+    return i < c->node->n_in && c->node->in[i] != WEIR_ONNX_ABSENT;
+}
+
+bool weir_onnx_wants(const weir_onnx_call *c, size_t i)
+{
+    return i < c->node->n_out && c->node->out[i] != WEIR_ONNX_ABSENT;
+}
+
+static weir_onnx_value *input(const weir_onnx_call *c, size_t i)
+{
+    if (weir_onnx_has(c, i))
+        return &c->m->value[c->node->in[i]];
+    return (void)weir_fail(WEIR_ERR_INVALID, "input %zu is missing", i), NULL;
+}
+
+static weir_tensor *as_tensor(weir_onnx_call *c, size_t i)
+{
+    weir_onnx_value *const v = input(c, i);
+
+    if (!v)
+        return NULL;
+    if (c->fold) {
+        if (!c->m->temp[i])
+            c->m->temp[i] = weir_onnx_to_tensor(c->dev, &v->desc, v->known);
+        return c->m->temp[i];
+    }
+    if (!v->t) {
+        v->t = weir_onnx_to_tensor(c->dev, &v->desc, v->known);
+        v->own_t = true;
+    }
+    return v->t;
+}
+
+weir_tensor *weir_onnx_x(weir_onnx_call *c, size_t i)
+{
+    weir_tensor *const t = as_tensor(c, i);
+
+    c->broken = c->broken || !t;
+    return t;
+}
+
+weir_desc weir_onnx_desc_of(weir_onnx_call *c, size_t i)
+{
+    const weir_onnx_value *const v = input(c, i);
+
+    return !v ? (weir_desc){0} : v->known ? v->desc : weir_tensor_desc(v->t);
+}
+
+weir_status weir_onnx_list(weir_onnx_call *c, size_t i, int64_t *to, size_t room, size_t *n)
+{
+    const weir_onnx_value *const v = input(c, i);
+
+    if (!v)
+        return weir_error_status();
+    if (!v->known)
+        return weir_onnx_refuse(c,
+                                "input %zu, '%.60s', must be known when the model is recorded: "
+                                "a constant, or an input named in the option `values`",
+                                i, c->m->proto.names.name[c->node->in[i]]);
+    *n = weir_onnx_elements(&v->desc);
+    if (*n > room || (v->desc.dtype != WEIR_I64 && v->desc.dtype != WEIR_I32))
+        return weir_onnx_refuse(c,
+                                "input %zu has %zu elements of %s, which are no list of up to "
+                                "%zu integers",
+                                i, *n, weir_dtype_name(v->desc.dtype), room);
+    for (size_t k = 0; k < *n; k++)
+        to[k] = v->desc.dtype == WEIR_I64 ? ((const int64_t *)v->known)[k]
+                                          : ((const int32_t *)v->known)[k];
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_number(weir_onnx_call *c, size_t i, double *v)
+{
+    const weir_onnx_value *const x = input(c, i);
+
+    if (!x)
+        return weir_error_status();
+    if (!x->known || weir_onnx_elements(&x->desc) != 1)
+        return weir_onnx_refuse(c,
+                                "input %zu, '%.60s', must be one number that is known when the "
+                                "model is recorded",
+                                i, c->m->proto.names.name[c->node->in[i]]);
+    switch (x->desc.dtype) {
+    case WEIR_F32:
+        *v = (double)*(const float *)x->known;
+        return WEIR_OK;
+    case WEIR_F64:
+        *v = *(const double *)x->known;
+        return WEIR_OK;
+    case WEIR_I32:
+        *v = *(const int32_t *)x->known;
+        return WEIR_OK;
+    case WEIR_I64:
+        *v = (double)*(const int64_t *)x->known;
+        return WEIR_OK;
+    case WEIR_U8:
+    case WEIR_BOOL:
+        *v = *(const uint8_t *)x->known;
+        return WEIR_OK;
+    default:
+        return weir_onnx_refuse(c, "input %zu is a number of the type %s", i,
+                                weir_dtype_name(x->desc.dtype));
+    }
+}
+
+weir_status weir_onnx_axes(weir_onnx_call *c, const char *name, size_t i, int64_t *to, size_t room,
+                           size_t *n, bool *given)
+{
+    const int64_t *at;
+
+    *n = 0;
+    *given = true;
+    if (weir_onnx_has(c, i))
+        return weir_onnx_list(c, i, to, room, n);
+    *given = weir_onnx_attr_of(c, name) != NULL;
+    *n = weir_onnx_ints(c, name, &at);
+    if (*n > room)
+        return weir_onnx_refuse(c, "%s has %zu numbers", name, *n);
+    if (*n)
+        memcpy(to, at, *n * sizeof *to);
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_axis(const weir_onnx_call *c, int64_t axis, int ndim, int *to)
+{
+    *to = (int)(axis < 0 ? axis + ndim : axis);
+    if (axis >= -ndim && axis < ndim)
+        return WEIR_OK;
+    return weir_onnx_refuse(c, "axis %" PRId64 " of a tensor with %d", axis, ndim);
+}
+
+weir_status weir_onnx_give(weir_onnx_call *c, size_t i, weir_tensor *t)
+{
+    if (!t)
+        return weir_error_status();
+    if (i < c->node->n_out)
+        c->m->out[i] = t;
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_tell(weir_onnx_call *c, weir_desc d, const void *elements)
+{
+    weir_onnx_value *const v = &c->m->value[c->node->out[0]];
+    const size_t           bytes = weir_onnx_elements(&d) * weir_dtype_size(d.dtype);
+    void *const            known = weir_host_alloc(bytes + 1);
+
+    if (!known)
+        return weir_error_status();
+    if (bytes)
+        memcpy(known, elements, bytes);
+    weir_onnx_drop(v);
+    *v = (weir_onnx_value){.known = known, .own_known = true, .desc = d};
+    c->told = true;
+    return WEIR_OK;
+}
+
+weir_tensor *weir_onnx_constant(weir_onnx_call *c, weir_desc d, const void *elements)
+{
+    weir_tensor *const t = weir_onnx_to_tensor(c->dev, &d, elements);
+    weir_tensor *const own = t ? weir_reshape(t, d.ndim, d.dim) : NULL;
+
+    weir_release(t);
+    return own;
+}

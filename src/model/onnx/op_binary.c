@@ -1,0 +1,100 @@
+/* op_binary.c - element-wise operators of two and more tensors. */
+#include "model/onnx/ops.h"
+
+#define BINARY(name, function)                                                                     \
+    weir_status weir_onnx_##name(weir_onnx_call *c)                                                \
+    {                                                                                              \
+        weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);                    \
+        return weir_onnx_give(c, 0, function(a, b));                                               \
+    }
+
+BINARY(add, weir_add)
+BINARY(sub, weir_sub)
+BINARY(mul, weir_mul)
+BINARY(and, weir_logical_and)
+BINARY(or, weir_logical_or)
+BINARY(xor, weir_logical_xor)
+BINARY(equal, weir_eq)
+BINARY(greater, weir_gt)
+BINARY(greater_or_equal, weir_ge)
+BINARY(less, weir_lt)
+BINARY(less_or_equal, weir_le)
+
+static bool is_whole(weir_tensor *x)
+{
+    const weir_dtype t = weir_tensor_desc(x).dtype;
+    return t == WEIR_I32 || t == WEIR_I64 || t == WEIR_U8;
+}
+
+weir_status weir_onnx_div(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    return weir_onnx_give(c, 0, is_whole(a) ? weir_div_trunc(a, b) : weir_div(a, b));
+}
+
+/* The type is the base's. */
+weir_status weir_onnx_pow(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    return weir_onnx_give(c, 0, weir_onnx_as(weir_pow(a, b), weir_tensor_desc(a).dtype));
+}
+
+/* fmod 1: the sign of a, as C's fmod. */
+weir_status weir_onnx_mod(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+
+    if (weir_onnx_int(c, "fmod", 0) == 0)
+        return is_whole(a) ? weir_onnx_give(c, 0, weir_remainder(a, b))
+                           : weir_onnx_refuse(c, "fmod is 0 for floats");
+    return weir_onnx_give(c, 0, weir_sub(a, weir_mul(weir_div_trunc(a, b), b)));
+}
+
+weir_status weir_onnx_where(weir_onnx_call *c)
+{
+    weir_tensor *const on = weir_onnx_x(c, 0), *const a = weir_onnx_x(c, 1);
+    return weir_onnx_give(c, 0, weir_where(on, a, weir_onnx_x(c, 2)));
+}
+
+/* The slope of shape (c, 1, ..., 1), or any that broadcasts: max(x, 0) + slope min(x, 0). */
+weir_status weir_onnx_prelu(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const slope = weir_onnx_x(c, 1);
+    const weir_dtype   t = weir_tensor_desc(x).dtype;
+    weir_tensor *const zero = weir_onnx_scalar(c, t, 0);
+
+    return weir_onnx_give(c, 0, weir_where(weir_gt(x, zero), x, weir_mul(x, slope)));
+}
+
+static weir_status all(weir_onnx_call *c, weir_tensor *(*fn)(weir_tensor *, weir_tensor *),
+                       bool            mean)
+{
+    const size_t n = c->node->n_in;
+    weir_tensor *y = weir_onnx_x(c, 0);
+
+    for (size_t i = 1; i < n; i++)
+        y = fn(y, weir_onnx_x(c, i));
+    if (mean)
+        y = weir_affine(y, 1.0 / (double)n, 0);
+    return weir_onnx_give(c, 0, n == 1 ? weir_onnx_same(y) : y);
+}
+
+weir_status weir_onnx_max(weir_onnx_call *c)
+{
+    return all(c, weir_max, false);
+}
+
+weir_status weir_onnx_min(weir_onnx_call *c)
+{
+    return all(c, weir_min, false);
+}
+
+weir_status weir_onnx_sum(weir_onnx_call *c)
+{
+    return all(c, weir_add, false);
+}
+
+weir_status weir_onnx_mean(weir_onnx_call *c)
+{
+    return all(c, weir_add, true);
+}

@@ -1,0 +1,280 @@
+/* op_matrix.c - matrix products, convolutions and pooling; one axis is computed as two. */
+#include <string.h>
+
+#include "model/onnx/ops.h"
+
+weir_status weir_onnx_matmul(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0);
+    return weir_onnx_give(c, 0, weir_matmul(a, weir_onnx_x(c, 1)));
+}
+
+weir_status weir_onnx_gemm(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    weir_tensor *const add = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
+    const bool         ta = weir_onnx_int(c, "transA", 0) != 0;
+    const bool         tb = weir_onnx_int(c, "transB", 0) != 0;
+
+    if (weir_onnx_has(c, 2) && !add)
+        return weir_error_status();
+    return weir_onnx_give(c, 0,
+                          weir_gemm(a, b, add, weir_onnx_float(c, "alpha", 1),
+                                    weir_onnx_float(c, "beta", 1), ta, tb));
+}
+
+weir_status weir_onnx_einsum(weir_onnx_call *c)
+{
+    const char *const given = weir_onnx_str(c, "equation", "");
+    char              equation[200];
+    size_t            n = 0;
+
+    for (const char *p = given; *p && n < sizeof equation - 1; p++)
+        if (*p != ' ')
+            equation[n++] = *p;
+    equation[n] = 0;
+    if (c->node->n_in < 1 || c->node->n_in > 2)
+        return weir_onnx_refuse(c, "%zu operands", c->node->n_in);
+    weir_tensor *const a = weir_onnx_x(c, 0);
+    weir_tensor *const b = c->node->n_in == 2 ? weir_onnx_x(c, 1) : NULL;
+    if (c->node->n_in == 2 && !b)
+        return weir_error_status();
+    return weir_onnx_give(c, 0, weir_einsum(equation, a, b));
+}
+
+/* ---- windows ---- */
+
+/* What attributes say of a window over one or two axes; one axis is the second of two. */
+typedef struct window {
+    int     axes;
+    int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
+} window;
+
+/* The numbers of an attribute, `otherwise` where it is not given; pads: behind the first `axes`. */
+static weir_status numbers(weir_onnx_call *c, const char *name, int axes, int64_t otherwise,
+                           int64_t to[2], int64_t behind[2])
+{
+    const int64_t *at;
+    const size_t   n = weir_onnx_ints(c, name, &at);
+
+    to[0] = to[1] = otherwise;
+    if (behind)
+        behind[0] = behind[1] = otherwise;
+    if (n == 0)
+        return WEIR_OK;
+    if (n != (size_t)(behind ? 2 * axes : axes))
+        return weir_onnx_refuse(c, "%s has %zu numbers for %d axes", name, n, axes);
+    for (int i = 0; i < axes; i++) {
+        to[2 - axes + i] = at[i];
+        if (behind)
+            behind[2 - axes + i] = at[axes + i];
+        if (at[i] < 0 || at[i] > INT32_MAX ||
+            (behind && (at[axes + i] < 0 || at[axes + i] > INT32_MAX)))
+            return weir_onnx_refuse(c, "a negative or huge number in %s", name);
+    }
+    return WEIR_OK;
+}
+
+/* SAME: as many results as strides fit; the odd element goes to the end (upper) or the front. */
+static weir_status auto_pad(weir_onnx_call *c, window *w, const int64_t size[2])
+{
+    const char *const mode = weir_onnx_str(c, "auto_pad", "NOTSET");
+    const bool        upper = strcmp(mode, "SAME_UPPER") == 0;
+
+    if (strcmp(mode, "NOTSET") == 0 || !*mode)
+        return WEIR_OK;
+    for (int i = 0; i < 2; i++)
+        w->begin[i] = w->end[i] = 0;
+    if (strcmp(mode, "VALID") == 0)
+        return WEIR_OK;
+    if (!upper && strcmp(mode, "SAME_LOWER") != 0)
+        return weir_onnx_refuse(c, "auto_pad %.20s", mode);
+    for (int i = 2 - w->axes; i < 2; i++) {
+        const int64_t out = (size[i] + w->stride[i] - 1) / w->stride[i];
+        const int64_t all =
+            (out - 1) * w->stride[i] + w->dilation[i] * (w->kernel[i] - 1) + 1 - size[i];
+        const int64_t less = all > 0 ? all / 2 : 0, more = all > 0 ? all - less : 0;
+        w->begin[i] = upper ? less : more;
+        w->end[i] = upper ? more : less;
+    }
+    return WEIR_OK;
+}
+
+/* kernel: the sizes that the filters have; NULL: those of kernel_shape. */
+static weir_status read_window(weir_onnx_call *c, const weir_desc *x, const weir_desc *filters,
+                               window *w)
+{
+    w->axes = x->ndim - 2;
+    if (w->axes < 1 || w->axes > 2)
+        return weir_onnx_refuse(c, "windows over %d axes; Weir has them over 1 and 2", w->axes);
+    if (filters && filters->ndim != x->ndim)
+        return weir_onnx_refuse(c, "filters with %d axes for a tensor with %d", filters->ndim,
+                                x->ndim);
+    const int64_t size[2] = {w->axes == 2 ? x->dim[2] : 1, x->dim[x->ndim - 1]};
+    WEIR_TRY(numbers(c, "kernel_shape", w->axes, 1, w->kernel, NULL));
+    for (int i = 0; filters && i < w->axes; i++)
+        w->kernel[2 - w->axes + i] = filters->dim[2 + i];
+    WEIR_TRY(numbers(c, "strides", w->axes, 1, w->stride, NULL));
+    WEIR_TRY(numbers(c, "dilations", w->axes, 1, w->dilation, NULL));
+    WEIR_TRY(numbers(c, "pads", w->axes, 0, w->begin, w->end));
+    w->kernel[0] = w->axes == 1 ? 1 : w->kernel[0];
+    w->stride[0] = w->axes == 1 ? 1 : w->stride[0];
+    w->dilation[0] = w->axes == 1 ? 1 : w->dilation[0];
+    if (w->axes == 1)
+        w->begin[0] = w->end[0] = 0;
+    for (int i = 0; i < 2; i++)
+        if (w->stride[i] < 1 || w->dilation[i] < 1 || w->kernel[i] < 1)
+            return weir_onnx_refuse(c, "a stride, dilation or kernel of 0");
+    return auto_pad(c, w, size);
+}
+
+/* (a,b,l) -> (a,b,1,l), and back. */
+static weir_tensor *wide(weir_tensor *x)
+{
+    return x && weir_tensor_desc(x).ndim == 3 ? weir_unsqueeze(x, 2) : x;
+}
+
+static weir_tensor *narrow_back(weir_tensor *y, const window *w)
+{
+    return y && w->axes == 1 ? weir_squeeze(y, 2) : y;
+}
+
+weir_status weir_onnx_conv(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
+    weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
+    window             w;
+
+    if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
+        return weir_error_status();
+    const weir_desc dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
+    WEIR_TRY(read_window(c, &dx, &df, &w));
+    const weir_conv2d_options o = {.stride = {w.stride[0], w.stride[1]},
+                                   .dilation = {w.dilation[0], w.dilation[1]},
+                                   .pad = {w.begin[0], w.begin[1]},
+                                   .pad_end = {w.end[0], w.end[1]},
+                                   .asymmetric = true,
+                                   .groups = weir_onnx_int(c, "group", 1)};
+    return weir_onnx_give(c, 0, narrow_back(weir_conv2d(wide(x), wide(filters), bias, &o), &w));
+}
+
+/* Pads are cut off the whole result, so that they may differ; output_padding adds zeros' sums. */
+weir_status weir_onnx_conv_transpose(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
+    weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
+    const int64_t     *shape;
+    window             w;
+    int64_t            more[2];
+
+    if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
+        return weir_error_status();
+    const weir_desc   dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
+    const char *const mode = weir_onnx_str(c, "auto_pad", "NOTSET");
+    WEIR_TRY(read_window(c, &dx, &df, &w));
+    WEIR_TRY(numbers(c, "output_padding", w.axes, 0, more, NULL));
+    if (weir_onnx_ints(c, "output_shape", &shape) ||
+        (strcmp(mode, "NOTSET") != 0 && strcmp(mode, "VALID") != 0))
+        return weir_onnx_refuse(c, "output_shape or auto_pad %.20s", mode);
+    if (w.axes == 1)
+        more[0] = 0;
+    const weir_conv_transpose2d_options o = {.stride = {w.stride[0], w.stride[1]},
+                                             .dilation = {w.dilation[0], w.dilation[1]},
+                                             .output_pad = {more[0], more[1]},
+                                             .groups = weir_onnx_int(c, "group", 1)};
+    weir_tensor                        *y = weir_conv_transpose2d(wide(x), wide(filters), bias, &o);
+    if (!y)
+        return weir_error_status();
+    const weir_desc dy = weir_tensor_desc(y);
+    for (int i = 0; i < 2; i++)
+        if (w.begin[i] + w.end[i] >= dy.dim[2 + i])
+            return weir_onnx_refuse(c, "pads cut off the whole result");
+    if (w.begin[0] + w.end[0])
+        y = weir_narrow(y, 2, w.begin[0], dy.dim[2] - w.begin[0] - w.end[0]);
+    if (w.begin[1] + w.end[1])
+        y = weir_narrow(y, 3, w.begin[1], dy.dim[3] - w.begin[1] - w.end[1]);
+    return weir_onnx_give(c, 0, narrow_back(y, &w));
+}
+
+/* ---- pooling ---- */
+
+/* ceil_mode: one more window where the last begins inside the tensor or the pad before it. */
+static void round_up(window *w, const int64_t size[2])
+{
+    for (int i = 0; i < 2; i++) {
+        const int64_t room = size[i] + w->begin[i] + w->end[i] - w->kernel[i];
+        const int64_t more = room % w->stride[i];
+        if (room < 0 || more == 0 ||
+            (room / w->stride[i] + 1) * w->stride[i] >= size[i] + w->begin[i])
+            continue;
+        w->end[i] += w->stride[i] - more;
+    }
+}
+
+static weir_status pool(weir_onnx_call *c, bool largest)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    const bool         up = weir_onnx_int(c, "ceil_mode", 0) != 0;
+    const bool         all = weir_onnx_int(c, "count_include_pad", 0) != 0;
+    window             w;
+
+    if (!x)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    WEIR_TRY(read_window(c, &d, NULL, &w));
+    if (!weir_onnx_attr_of(c, "kernel_shape") || w.dilation[0] != 1 || w.dilation[1] != 1)
+        return weir_onnx_refuse(c, "dilations of pooling, or no kernel_shape");
+    if (largest && weir_onnx_wants(c, 1))
+        return weir_onnx_refuse(c, "indices of the maxima");
+    if (up && all && !largest)
+        return weir_onnx_refuse(c, "ceil_mode with count_include_pad");
+    const int64_t size[2] = {w.axes == 2 ? d.dim[2] : 1, d.dim[d.ndim - 1]};
+    if (up)
+        round_up(&w, size);
+    const weir_pool2d_options o = {.kernel = {w.kernel[0], w.kernel[1]},
+                                   .stride = {w.stride[0], w.stride[1]},
+                                   .pad = {w.begin[0], w.begin[1]},
+                                   .pad_end = {w.end[0], w.end[1]},
+                                   .asymmetric = true,
+                                   .exclude_pad = !all};
+    weir_tensor *const        in = wide(x);
+    return weir_onnx_give(
+        c, 0, narrow_back(largest ? weir_max_pool2d(in, &o) : weir_avg_pool2d(in, &o), &w));
+}
+
+weir_status weir_onnx_max_pool(weir_onnx_call *c)
+{
+    return pool(c, true);
+}
+
+weir_status weir_onnx_average_pool(weir_onnx_call *c)
+{
+    return pool(c, false);
+}
+
+/* Over all axes after the channels. */
+static weir_status whole(weir_onnx_call *c, weir_tensor *(*fn)(weir_tensor *, uint32_t, bool))
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+
+    if (!x)
+        return weir_error_status();
+    const int ndim = weir_tensor_desc(x).ndim;
+    if (ndim < 3)
+        return weir_onnx_refuse(c, "a tensor with %d axes", ndim);
+    return weir_onnx_give(c, 0, fn(x, ((1u << ndim) - 1) & ~3u, true));
+}
+
+weir_status weir_onnx_global_average_pool(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+
+    if (x && weir_tensor_desc(x).ndim == 4)
+        return weir_onnx_give(c, 0, weir_global_avg_pool2d(x));
+    return whole(c, weir_mean);
+}
+
+weir_status weir_onnx_global_max_pool(weir_onnx_call *c)
+{
+    return whole(c, weir_amax);
+}

@@ -1,0 +1,213 @@
+/* op_norm.c - normalisations and dropout. */
+#include "model/onnx/ops.h"
+
+/* (c) -> (1, c, 1, ...) of ndim axes. */
+static weir_tensor *per_channel(weir_tensor *t, int64_t channels, int ndim)
+{
+    int64_t dim[WEIR_MAX_DIMS];
+
+    for (int i = 0; i < ndim; i++)
+        dim[i] = i == 1 ? channels : 1;
+    return t ? weir_reshape(t, ndim, dim) : NULL;
+}
+
+/* Statistics that are no states of the model: (x - mean) / sqrt(var + eps) scale + bias. */
+static weir_tensor *normalise(weir_onnx_call *c, const weir_desc *d, double eps)
+{
+    weir_tensor *part[4];
+
+    for (size_t i = 0; i < 4; i++)
+        part[i] = per_channel(weir_onnx_x(c, i + 1), d->dim[1], d->ndim);
+    weir_tensor *const factor = weir_mul(part[0], weir_rsqrt(weir_affine(part[3], 1, eps)));
+    return weir_add(weir_mul(weir_sub(weir_onnx_x(c, 0), part[2]), factor), part[1]);
+}
+
+/* ONNX's momentum is the weight of the old statistics, Weir's that of the new ones. */
+weir_status weir_onnx_batch_norm(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    const double       eps = weir_onnx_float(c, "epsilon", (double)1e-5f);
+    const bool         said = weir_onnx_int(c, "training_mode", 0) != 0;
+
+    if (!x || c->node->n_in < 5)
+        return weir_onnx_refuse(c, "%zu inputs", c->node->n_in);
+    const weir_desc d = weir_tensor_desc(x);
+    for (size_t i = 1; i < c->node->n_out; i++)
+        if (weir_onnx_wants(c, i) && (said || c->m->last[c->node->out[i]]))
+            return weir_onnx_refuse(c, "running statistics as outputs");
+    if (d.ndim < 2 || weir_onnx_int(c, "spatial", 1) != 1)
+        return weir_onnx_refuse(c, "a tensor with %d axes, or spatial 0", d.ndim);
+    const bool states = c->m->value[c->node->in[3]].kept && c->m->value[c->node->in[3]].t &&
+                        c->m->value[c->node->in[4]].kept && c->m->value[c->node->in[4]].t;
+    if (!states || c->fold)
+        return said || c->m->train ? weir_onnx_refuse(c, "training without statistics of its own")
+                                   : weir_onnx_give(c, 0, normalise(c, &d, eps));
+    weir_batch_norm_options o = weir_batch_norm_options_default();
+    o.eps = eps;
+    o.momentum = 1 - weir_onnx_float(c, "momentum", (double)0.9f);
+    o.train = said || c->m->train;
+    return weir_onnx_give(c, 0,
+                          weir_batch_norm(x, weir_onnx_x(c, 1), weir_onnx_x(c, 2),
+                                          weir_onnx_x(c, 3), weir_onnx_x(c, 4), &o));
+}
+
+/* The mask is all true where nothing is left out. */
+weir_status weir_onnx_dropout(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    double             ratio = weir_onnx_float(c, "ratio", 0.5), train = 0;
+
+    if (!x)
+        return weir_error_status();
+    if (c->opset >= 12 && weir_onnx_has(c, 1))
+        WEIR_TRY(weir_onnx_number(c, 1, &ratio));
+    if (c->opset >= 12 && weir_onnx_has(c, 2))
+        WEIR_TRY(weir_onnx_number(c, 2, &train));
+    const bool drops = (train > 0 || c->m->train) && ratio > 0;
+    if (weir_onnx_wants(c, 1)) {
+        weir_desc d = weir_tensor_desc(x);
+        d.dtype = WEIR_BOOL;
+        if (drops && c->m->last[c->node->out[1]])
+            return weir_onnx_refuse(c, "the mask of a training step");
+        WEIR_TRY(weir_onnx_give(c, 1, weir_fill_int(c->dev, d, 1)));
+    }
+    return weir_onnx_give(c, 0, drops ? weir_dropout(x, ratio) : weir_onnx_same(x));
+}
+
+/* ---- over the last axes ---- */
+
+static bool same_tail(const weir_desc *d, int axis, const weir_desc *scale)
+{
+    if (scale->ndim != d->ndim - axis)
+        return false;
+    for (int i = axis; i < d->ndim; i++)
+        if (scale->dim[i - axis] != d->dim[i])
+            return false;
+    return true;
+}
+
+static weir_desc tail(const weir_desc *d, int axis)
+{
+    weir_desc t = {.dtype = d->dtype, .ndim = d->ndim - axis};
+
+    for (int i = axis; i < d->ndim; i++)
+        t.dim[i - axis] = d->dim[i];
+    return t;
+}
+
+/* With mean and 1 / deviation as outputs. */
+static weir_status layer_norm_parts(weir_onnx_call *c, weir_tensor *x, int axis, double eps)
+{
+    const weir_desc    d = weir_tensor_desc(x);
+    const uint32_t     dims = ((1u << d.ndim) - 1) & ~((1u << axis) - 1);
+    weir_tensor *const mean = weir_mean(x, dims, true), *const off = weir_sub(x, mean);
+    weir_tensor *const var = weir_mean(weir_square(off), dims, true);
+    weir_tensor *const inverse = weir_rsqrt(weir_affine(var, 1, eps));
+    weir_tensor       *y = weir_mul(weir_mul(off, inverse), weir_onnx_x(c, 1));
+
+    if (weir_onnx_has(c, 2))
+        y = weir_add(y, weir_onnx_x(c, 2));
+    WEIR_TRY(weir_onnx_give(c, 0, y));
+    WEIR_TRY(weir_onnx_give(c, 1, mean));
+    return weir_onnx_give(c, 2, inverse);
+}
+
+weir_status weir_onnx_layer_norm(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const scale = weir_onnx_x(c, 1);
+    const double eps = weir_onnx_float(c, "epsilon", (double)1e-5f);
+    int          axis;
+
+    if (!x || !scale)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x), s = weir_tensor_desc(scale);
+    WEIR_TRY(weir_onnx_axis(c, weir_onnx_int(c, "axis", -1), d.ndim, &axis));
+    const weir_desc b = weir_onnx_has(c, 2) ? weir_onnx_desc_of(c, 2) : s;
+    if (weir_onnx_wants(c, 1) || weir_onnx_wants(c, 2) || !same_tail(&d, axis, &s) ||
+        !same_tail(&d, axis, &b))
+        return layer_norm_parts(c, x, axis, eps);
+    weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : weir_fill(c->dev, s, 0);
+    return weir_onnx_give(c, 0, weir_layer_norm(x, scale, bias, weir_onnx_eps(eps)));
+}
+
+weir_status weir_onnx_rms_norm(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    weir_tensor       *scale = weir_onnx_x(c, 1);
+    int                axis;
+
+    if (!x || !scale)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x), s = weir_tensor_desc(scale);
+    WEIR_TRY(weir_onnx_axis(c, weir_onnx_int(c, "axis", -1), d.ndim, &axis));
+    if (!same_tail(&d, axis, &s))
+        scale = weir_copy(weir_broadcast_to(scale, tail(&d, axis)));
+    const double eps = weir_onnx_float(c, "epsilon", (double)1e-5f);
+    return weir_onnx_give(c, 0, weir_rms_norm(x, scale, weir_onnx_eps(eps)));
+}
+
+/* ---- over groups of channels ---- */
+
+static weir_status groups(weir_onnx_call *c, int64_t n, weir_tensor *scale, weir_tensor *bias)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+
+    if (!x || !scale || !bias)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    if (d.ndim < 2)
+        return weir_onnx_refuse(c, "a tensor with %d axes", d.ndim);
+    const int64_t flat[4] = {d.dim[0], d.dim[1], 1, weir_onnx_product(&d, 2, d.ndim)};
+    const bool    plain = d.ndim == 2 || d.ndim == 4;
+    const double  eps = weir_onnx_eps(weir_onnx_float(c, "epsilon", (double)1e-5f));
+    weir_tensor  *y = weir_group_norm(plain ? x : weir_reshape(x, 4, flat), n, scale, bias, eps);
+    return weir_onnx_give(c, 0, plain || !y ? y : weir_reshape(y, d.ndim, d.dim));
+}
+
+weir_status weir_onnx_instance_norm(weir_onnx_call *c)
+{
+    const weir_desc d = weir_onnx_desc_of(c, 0);
+    return groups(c, d.ndim > 1 ? d.dim[1] : 1, weir_onnx_x(c, 1), weir_onnx_x(c, 2));
+}
+
+/* Up to opset 20 scale and bias are those of groups. */
+weir_status weir_onnx_group_norm(weir_onnx_call *c)
+{
+    const weir_desc d = weir_onnx_desc_of(c, 0);
+    const int64_t   n = weir_onnx_int(c, "num_groups", 1);
+    weir_tensor    *scale = weir_onnx_x(c, 1), *bias = weir_onnx_x(c, 2);
+
+    if (n < 1 || d.ndim < 2 || d.dim[1] % n != 0)
+        return weir_onnx_refuse(c, "%lld groups", (long long)n);
+    if (c->opset < 21) {
+        scale = weir_repeat(scale, 0, d.dim[1] / n);
+        bias = weir_repeat(bias, 0, d.dim[1] / n);
+    }
+    return groups(c, n, scale, bias);
+}
+
+/* x / (bias + alpha / size (sum of x^2 over `size` channels around))^beta. */
+weir_status weir_onnx_lrn(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    const int64_t      size = weir_onnx_int(c, "size", 0);
+    const double       alpha = weir_onnx_float(c, "alpha", (double)0.0001f);
+    const double       beta = weir_onnx_float(c, "beta", 0.75);
+    int64_t            before[WEIR_MAX_DIMS] = {0}, after[WEIR_MAX_DIMS] = {0};
+    weir_tensor       *sum = NULL;
+
+    if (!x)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    if (size < 1 || size > 64 || d.ndim < 2)
+        return weir_onnx_refuse(c, "size %lld", (long long)size);
+    before[1] = (size - 1) / 2;
+    after[1] = size - 1 - before[1];
+    weir_tensor *const squares = weir_pad(weir_square(x), before, after, WEIR_PAD_CONSTANT, 0);
+    for (int64_t i = 0; i < size; i++) {
+        weir_tensor *const part = weir_narrow(squares, 1, i, d.dim[1]);
+        sum = i ? weir_add(sum, part) : part;
+    }
+    weir_tensor *const base = weir_affine(sum, alpha / (double)size, weir_onnx_float(c, "bias", 1));
+    return weir_onnx_give(c, 0, weir_div(x, weir_pow(base, weir_onnx_scalar(c, d.dtype, beta))));
+}

@@ -1,0 +1,33 @@
+/* ops.h - the functions of the table's rows, and what several of them share.
+ * Defined in op_*.c; shared.c has the helpers. */
+#ifndef WEIR_MODEL_ONNX_OPS_H
+#define WEIR_MODEL_ONNX_OPS_H
+
+#include "model/onnx/call.h"
+
+#define NODE(op, since, until, known, fn) weir_status weir_onnx_##fn(weir_onnx_call *c);
+#define DRAW(op, since, until, known, fn) weir_status weir_onnx_##fn(weir_onnx_call *c);
+#include "model/onnx/onnx.def"
+#undef NODE
+#undef DRAW
+
+/* A scalar of the type of `like`, on its device. */
+weir_tensor *weir_onnx_scalar(weir_onnx_call *c, weir_dtype t, double v);
+
+/* start, start + step, ... (i64) along one axis of ndim, the other axes of size 1. */
+weir_tensor *weir_onnx_ramp(weir_onnx_call *c, int64_t count, int64_t step, int ndim, int axis);
+
+/* Indices with negative ones counted from n. */
+weir_tensor *weir_onnx_wrap(weir_onnx_call *c, weir_tensor *index, int64_t n);
+
+/* x in another type, x itself if it has the type; x without changes as a result of its own. */
+weir_tensor *weir_onnx_as(weir_tensor *x, weir_dtype t);
+weir_tensor *weir_onnx_same(weir_tensor *x);
+
+/* eps as the options of norms take it: 0 stays 0. */
+double weir_onnx_eps(double eps);
+
+/* The product of dims [from, to). */
+int64_t weir_onnx_product(const weir_desc *d, int from, int to);
+
+#endif

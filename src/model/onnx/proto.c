@@ -1,0 +1,293 @@
+/* proto.c - reads a model, its graphs and their ports; nodes are in node.c, tensors in tensor.c. */
+#include "model/onnx/proto.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { DEPTH = 16 }; /* of subgraphs inside subgraphs */
+
+weir_status weir_onnx_text(weir_onnx_proto *p, weir_wire_range r, const char **text, size_t *n)
+{
+    const uint64_t bytes = r.end - r.at;
+    char *const    to = weir_onnx_pool_get(&p->pool, bytes + 1, 1);
+
+    if (!to)
+        return weir_error_status();
+    WEIR_TRY(weir_wire_copy(&p->source, r, to));
+    *text = to;
+    if (n)
+        *n = (size_t)bytes;
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_slot(weir_onnx_proto *p, weir_wire_range r, uint32_t *slot, const char **name)
+{
+    const char *text = "";
+
+    WEIR_TRY(weir_onnx_text(p, r, &text, NULL));
+    if (name)
+        *name = text;
+    if (*text)
+        return weir_onnx_names_add(&p->names, text, slot);
+    *slot = WEIR_ONNX_ABSENT;
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_count(weir_onnx_proto *p, weir_wire_range r, uint32_t number, uint64_t *n)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+
+    *n = 0;
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            return WEIR_OK;
+        *n += f.number == number && f.kind == WEIR_WIRE_RANGE;
+    }
+}
+
+/* ---- ports ---- */
+
+static weir_status parse_dim(weir_onnx_proto *p, weir_wire_range r, weir_onnx_port *port)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+
+    if (port->ndim == WEIR_MAX_DIMS)
+        return weir_wire_fail(&p->source, "'%.60s' has more than %d axes", port->name,
+                              WEIR_MAX_DIMS);
+    int64_t *const dim = &port->dim[port->ndim];
+    *dim = -1;
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            break;
+        if (f.number == 1 && f.kind == WEIR_WIRE_NUMBER)
+            *dim = (int64_t)f.value;
+        else if (f.number == 2 && f.kind == WEIR_WIRE_RANGE)
+            WEIR_TRY(weir_onnx_text(p, f.range, &port->param[port->ndim], NULL));
+    }
+    if (*dim < -1)
+        return weir_wire_fail(&p->source, "'%.60s' has the size %" PRId64 " in axis %d", port->name,
+                              *dim, port->ndim);
+    port->ndim++;
+    return WEIR_OK;
+}
+
+static weir_status parse_shape(weir_onnx_proto *p, weir_wire_range r, weir_onnx_port *port)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+
+    port->shaped = true;
+    port->ndim = 0;
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            return WEIR_OK;
+        if (f.number == 1 && f.kind == WEIR_WIRE_RANGE)
+            WEIR_TRY(parse_dim(p, f.range, port));
+    }
+}
+
+/* TypeProto, and the TypeProto.Tensor in its field 1. */
+static weir_status parse_type(weir_onnx_proto *p, weir_wire_range r, weir_onnx_port *port,
+                              bool tensor)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            return WEIR_OK;
+        if (!tensor && f.number == 1 && f.kind == WEIR_WIRE_RANGE) {
+            port->tensor = true;
+            WEIR_TRY(parse_type(p, f.range, port, true));
+        } else if (tensor && f.number == 1 && f.kind == WEIR_WIRE_NUMBER) {
+            port->type = (int64_t)f.value;
+        } else if (tensor && f.number == 2 && f.kind == WEIR_WIRE_RANGE) {
+            WEIR_TRY(parse_shape(p, f.range, port));
+        }
+    }
+}
+
+static weir_status parse_port(weir_onnx_proto *p, weir_wire_range r, weir_onnx_port *port)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    weir_wire_range type = {0};
+    bool            more;
+
+    port->name = "";
+    port->slot = WEIR_ONNX_ABSENT;
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            break;
+        if (f.number == 1 && f.kind == WEIR_WIRE_RANGE)
+            WEIR_TRY(weir_onnx_slot(p, f.range, &port->slot, &port->name));
+        else if (f.number == 2 && f.kind == WEIR_WIRE_RANGE)
+            type = f.range;
+    }
+    if (port->slot == WEIR_ONNX_ABSENT)
+        return weir_wire_fail(&p->source, "has an input or output without a name");
+    return parse_type(p, type, port, false);
+}
+
+/* ---- graphs ---- */
+
+static weir_status reserve(weir_onnx_proto *p, weir_wire_range r, uint32_t number, size_t size,
+                           void **list)
+{
+    uint64_t n;
+
+    WEIR_TRY(weir_onnx_count(p, r, number, &n));
+    *list = weir_onnx_pool_get(&p->pool, n, size);
+    return *list ? WEIR_OK : weir_error_status();
+}
+
+static weir_status parse_init(weir_onnx_proto *p, weir_wire_range r, weir_onnx_graph *g)
+{
+    weir_onnx_tensor *const t = &g->init[g->n_init++];
+
+    WEIR_TRY(weir_onnx_parse_tensor(p, r, t));
+    if (!*t->name)
+        return weir_wire_fail(&p->source, "has an initializer without a name");
+    return weir_onnx_names_add(&p->names, t->name, &t->slot);
+}
+
+weir_status weir_onnx_parse_graph(weir_onnx_proto *p, weir_wire_range r, weir_onnx_graph *g,
+                                  int depth)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+    void           *list;
+
+    if (depth > DEPTH)
+        return weir_wire_fail(&p->source, "has more than %d graphs inside each other", DEPTH);
+    WEIR_TRY(reserve(p, r, 1, sizeof *g->node, &list));
+    g->node = list;
+    WEIR_TRY(reserve(p, r, 5, sizeof *g->init, &list));
+    g->init = list;
+    WEIR_TRY(reserve(p, r, 11, sizeof *g->in, &list));
+    g->in = list;
+    WEIR_TRY(reserve(p, r, 12, sizeof *g->out, &list));
+    g->out = list;
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            return WEIR_OK;
+        if (f.kind != WEIR_WIRE_RANGE)
+            continue;
+        if (f.number == 1)
+            WEIR_TRY(weir_onnx_parse_node(p, f.range, &g->node[g->n_node++], depth));
+        else if (f.number == 5)
+            WEIR_TRY(parse_init(p, f.range, g));
+        else if (f.number == 11)
+            WEIR_TRY(parse_port(p, f.range, &g->in[g->n_in++]));
+        else if (f.number == 12)
+            WEIR_TRY(parse_port(p, f.range, &g->out[g->n_out++]));
+        else if (f.number == 15)
+            return weir_wire_fail(&p->source, "has sparse initializers, which Weir lacks");
+    }
+}
+
+/* ---- the model ---- */
+
+/* OperatorSetIdProto: the version of the default domain. */
+static weir_status parse_opset(weir_onnx_proto *p, weir_wire_range r)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+    const char     *domain = "";
+    int64_t         version = 1;
+
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            break;
+        if (f.number == 1 && f.kind == WEIR_WIRE_RANGE)
+            WEIR_TRY(weir_onnx_text(p, f.range, &domain, NULL));
+        else if (f.number == 2 && f.kind == WEIR_WIRE_NUMBER)
+            version = (int64_t)f.value;
+    }
+    if (!*domain || strcmp(domain, "ai.onnx") == 0)
+        p->opset = version;
+    return WEIR_OK;
+}
+
+/* FunctionProto: its name. */
+static weir_status parse_function(weir_onnx_proto *p, weir_wire_range r)
+{
+    weir_wire       w = weir_wire_over(&p->source, r);
+    weir_wire_field f;
+    bool            more;
+
+    p->n_functions++;
+    while (!p->function) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            break;
+        if (f.number == 1 && f.kind == WEIR_WIRE_RANGE)
+            WEIR_TRY(weir_onnx_text(p, f.range, &p->function, NULL));
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_parse(weir_onnx_proto *p)
+{
+    weir_wire       w = weir_wire_over(&p->source, (weir_wire_range){0, p->source.size});
+    weir_wire_field f;
+    bool            more, graph = false;
+
+    for (;;) {
+        WEIR_TRY(weir_wire_next(&w, &f, &more));
+        if (!more)
+            break;
+        if (f.kind != WEIR_WIRE_RANGE)
+            continue;
+        if (f.number == 8) {
+            WEIR_TRY(parse_opset(p, f.range));
+        } else if (f.number == 25) {
+            WEIR_TRY(parse_function(p, f.range));
+        } else if (f.number == 7) {
+            if (graph)
+                return weir_wire_fail(&p->source, "has two graphs");
+            graph = true;
+            WEIR_TRY(weir_onnx_parse_graph(p, f.range, &p->graph, 0));
+        }
+    }
+    if (!graph)
+        return weir_wire_fail(&p->source, "is no ONNX model: it has no graph");
+    return WEIR_OK;
+}
+
+static void graph_free(weir_onnx_graph *g)
+{
+    for (size_t i = 0; i < g->n_init; i++)
+        weir_host_free(g->init[i].bytes);
+    for (size_t i = 0; i < g->n_node; i++)
+        for (size_t k = 0; k < g->node[i].n_attr; k++) {
+            const weir_onnx_attr *const a = &g->node[i].attr[k];
+            if (a->t)
+                weir_host_free(a->t->bytes);
+            if (a->g)
+                graph_free(a->g);
+        }
+}
+
+void weir_onnx_proto_free(weir_onnx_proto *p)
+{
+    graph_free(&p->graph);
+    weir_wire_close(&p->source);
+    weir_onnx_names_free(&p->names);
+    weir_onnx_pool_free(&p->pool);
+}

@@ -1,0 +1,24 @@
+/* table.c - finds the row of an operator: by its name, and by the opset of the model. */
+#include <string.h>
+
+#include "model/onnx/ops.h"
+
+static const weir_onnx_row rows[] = {
+#define NODE(op, since, until, known, fn) {#op, since, until, known, false, weir_onnx_##fn},
+#define DRAW(op, since, until, known, fn) {#op, since, until, known, true, weir_onnx_##fn},
+#include "model/onnx/onnx.def"
+#undef NODE
+#undef DRAW
+};
+
+const weir_onnx_row *weir_onnx_find(const char *op, int64_t opset, bool *known_op)
+{
+    *known_op = false;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].op, op) == 0) {
+            *known_op = true;
+            if (rows[i].since <= opset && opset <= rows[i].until)
+                return &rows[i];
+        }
+    return NULL;
+}
