@@ -30,12 +30,6 @@ weir_status weir_autocast_end(weir_device *d)
     return WEIR_OK;
 }
 
-weir_dtype weir_autocast_type(weir_device *d)
-{
-    const weir_session *const s = d && !d->closed ? d->session : NULL;
-    return s ? s->autocast : WEIR_F32;
-}
-
 /* May the product's inputs be cast to a half? Only if all are f32 or halves already: with f64 among
  * them, the product is computed in f64 or refused. */
 static bool autocast_half(const weir_opdef *def, int n, const weir_dtype *type)

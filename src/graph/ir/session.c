@@ -90,6 +90,12 @@ weir_session *weir_session_of(weir_device *d)
     return d->session;
 }
 
+weir_dtype weir_autocast_type(weir_device *d)
+{
+    const weir_session *const s = d && !d->closed ? d->session : NULL;
+    return s ? s->autocast : WEIR_F32;
+}
+
 weir_status weir_scope_hold(weir_session *s, weir_tensor *t)
 {
     if (weir_vec_push(&s->held, t))
