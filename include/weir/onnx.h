@@ -45,7 +45,7 @@ typedef struct weir_onnx_options {
                              * is applied, as if they were constants; NULL: none */
     const char *frozen;     /* names of initializers that are not trained; "*": all; NULL: none */
     bool        train;      /* BatchNormalization and Dropout as in training, whatever the file
-                             * says */
+                             * says; later weir_model_train of the model changes it */
 } weir_onnx_options;
 
 /* Opens the file `path`, or n bytes, which are only read during the call, on device d. options
@@ -65,6 +65,18 @@ WEIR_API size_t      weir_onnx_input_count(const weir_onnx *m);
 WEIR_API size_t      weir_onnx_output_count(const weir_onnx *m);
 WEIR_API const char *weir_onnx_input_name(const weir_onnx *m, size_t i);
 WEIR_API const char *weir_onnx_output_name(const weir_onnx *m, size_t i);
+
+/* The values that are handed out from now on in place of the model's outputs: names of any values,
+ * "features,logits"; NULL: its outputs again. Nodes that none of them needs are left out.
+ * ERR_INVALID for a name that the model does not have, and nothing changes. */
+WEIR_API weir_status weir_onnx_select(weir_onnx *m, const char *names);
+
+/* Its nodes in the order in which they run: their number; of node number i the name (often ""), the
+ * operator ("Conv"), the name of output number k. Borrowed; "" for an i or k outside. */
+WEIR_API size_t      weir_onnx_node_count(const weir_onnx *m);
+WEIR_API const char *weir_onnx_node_name(const weir_onnx *m, size_t i);
+WEIR_API const char *weir_onnx_node_op(const weir_onnx *m, size_t i);
+WEIR_API const char *weir_onnx_node_output(const weir_onnx *m, size_t i, size_t k);
 
 /* *desc becomes type and shape of input i, by the file and the option `dims`. ERR_INVALID if a size
  * is known from neither: the sentence names the dim. */

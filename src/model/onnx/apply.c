@@ -34,7 +34,7 @@ size_t weir_onnx_input_count(const weir_onnx *m)
 
 size_t weir_onnx_output_count(const weir_onnx *m)
 {
-    return m ? m->proto.graph.n_out : 0;
+    return m ? m->n_selected : 0;
 }
 
 const char *weir_onnx_input_name(const weir_onnx *m, size_t i)
@@ -45,7 +45,7 @@ const char *weir_onnx_input_name(const weir_onnx *m, size_t i)
 
 const char *weir_onnx_output_name(const weir_onnx *m, size_t i)
 {
-    return m && i < m->proto.graph.n_out ? m->proto.graph.out[i].name : "";
+    return m && i < m->n_selected ? m->proto.names.name[m->selected[i]] : "";
 }
 
 /* The size that "batch=8,seq=128" gives to the name; -1: none. */
@@ -148,12 +148,13 @@ static weir_status take_inputs(weir_onnx *m, size_t n, weir_tensor *const *in)
 }
 
 /* A handle of its own, in the caller's scope. */
-static weir_status give(weir_onnx *m, const weir_onnx_port *p, weir_tensor **out)
+static weir_status give(weir_onnx *m, uint32_t slot, weir_tensor **out)
 {
-    const weir_onnx_value *const v = &m->value[p->slot];
+    const weir_onnx_value *const v = &m->value[slot];
 
     if (!v->t && !v->known)
-        return weir_fail(WEIR_ERR_INVALID, "onnx_apply: no node makes the output '%.60s'", p->name);
+        return weir_fail(WEIR_ERR_INVALID, "onnx_apply: no node makes the output '%.60s'",
+                         m->proto.names.name[slot]);
     weir_tensor *const t =
         v->t ? weir_retain(v->t) : weir_onnx_to_tensor(m->dev, &v->desc, v->known);
     const weir_desc d = weir_tensor_desc(t);
@@ -167,14 +168,13 @@ weir_status weir_onnx_apply(weir_onnx *m, size_t n, weir_tensor *const *in, size
 {
     if (!m || !out || (n && !in))
         return weir_fail_null("onnx_apply", !m ? "model" : !out ? "out" : "in");
-    const weir_onnx_graph *const g = &m->proto.graph;
-    if (room < g->n_out)
+    if (room < m->n_selected)
         return weir_fail(WEIR_ERR_INVALID, "onnx_apply: room for %zu outputs, the model has %zu",
-                         room, g->n_out);
+                         room, m->n_selected);
     weir_status s = take_inputs(m, n, in);
-    s = s == WEIR_OK ? weir_onnx_run_graph(m, g, true) : s;
-    for (size_t i = 0; i < g->n_out && s == WEIR_OK; i++)
-        s = give(m, &g->out[i], &out[i]);
+    s = s == WEIR_OK ? weir_onnx_run_graph(m, &m->proto.graph, true) : s;
+    for (size_t i = 0; i < m->n_selected && s == WEIR_OK; i++)
+        s = give(m, m->selected[i], &out[i]);
     for (size_t i = 0; i < m->proto.names.n; i++)
         weir_onnx_drop(&m->value[i]);
     return s;

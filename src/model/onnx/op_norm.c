@@ -40,12 +40,12 @@ weir_status weir_onnx_batch_norm(weir_onnx_call *c)
     const bool states = c->m->value[c->node->in[3]].kept && c->m->value[c->node->in[3]].t &&
                         c->m->value[c->node->in[4]].kept && c->m->value[c->node->in[4]].t;
     if (!states || c->fold)
-        return said || c->m->train ? weir_onnx_refuse(c, "training without statistics of its own")
+        return said || weir_model_training(c->m->model) ? weir_onnx_refuse(c, "training without statistics of its own")
                                    : weir_onnx_give(c, 0, normalise(c, &d, eps));
     weir_batch_norm_options o = weir_batch_norm_options_default();
     o.eps = eps;
     o.momentum = 1 - weir_onnx_float(c, "momentum", (double)0.9f);
-    o.train = said || c->m->train;
+    o.train = said || weir_model_training(c->m->model);
     return weir_onnx_give(c, 0,
                           weir_batch_norm(x, weir_onnx_x(c, 1), weir_onnx_x(c, 2),
                                           weir_onnx_x(c, 3), weir_onnx_x(c, 4), &o));
@@ -63,7 +63,7 @@ weir_status weir_onnx_dropout(weir_onnx_call *c)
         WEIR_TRY(weir_onnx_number(c, 1, &ratio));
     if (c->opset >= 12 && weir_onnx_has(c, 2))
         WEIR_TRY(weir_onnx_number(c, 2, &train));
-    const bool drops = (train > 0 || c->m->train) && ratio > 0;
+    const bool drops = (train > 0 || weir_model_training(c->m->model)) && ratio > 0;
     if (weir_onnx_wants(c, 1)) {
         weir_desc d = weir_tensor_desc(x);
         d.dtype = WEIR_BOOL;

@@ -87,7 +87,7 @@ static void note_uses(const weir_onnx_graph *g, uint8_t *use)
 }
 
 /* Subgraphs' reads count for the node that has the subgraph. */
-static void note_last(const weir_onnx_graph *g, uint32_t *last, uint32_t outer)
+void weir_onnx_note_last(const weir_onnx_graph *g, uint32_t *last, uint32_t outer)
 {
     for (size_t i = 0; i < g->n_node; i++) {
         const weir_onnx_node *const n = &g->node[i];
@@ -97,7 +97,7 @@ static void note_last(const weir_onnx_graph *g, uint32_t *last, uint32_t outer)
                 last[n->in[k]] = at;
         for (size_t k = 0; k < n->n_attr; k++)
             if (n->attr[k].g)
-                note_last(n->attr[k].g, last, at);
+                weir_onnx_note_last(n->attr[k].g, last, at);
     }
     for (size_t i = 0; i < g->n_out; i++)
         last[g->out[i].slot] = outer ? outer : UINT32_MAX;
@@ -224,14 +224,14 @@ static weir_status load(struct weir_onnx *m)
     uint8_t *const use = weir_host_alloc(n + 1);
     m->value = weir_host_alloc((n + 1) * sizeof *m->value);
     m->last = weir_host_alloc((n + 1) * sizeof *m->last);
+    m->needed = weir_host_alloc(m->proto.graph.n_node + 1);
     m->temp = weir_host_alloc((in + 1) * sizeof *m->temp);
     m->out = weir_host_alloc((out + 1) * sizeof *m->out);
     m->model = weir_model_new(m->dev);
     weir_status s =
-        use && m->value && m->last && m->temp && m->out && m->model ? WEIR_OK : weir_error_status();
+        use && m->value && m->last && m->needed && m->temp && m->out && m->model ? WEIR_OK : weir_error_status();
     if (s == WEIR_OK) {
         note_uses(&m->proto.graph, use);
-        note_last(&m->proto.graph, m->last, 0);
         s = load_inits(m, &m->proto.graph, use);
     }
     weir_host_free(use);
@@ -250,7 +250,6 @@ static weir_status start(struct weir_onnx *m, const weir_onnx_options *o)
         WEIR_TRY(copy_text(o->dims, &m->dims));
         WEIR_TRY(copy_text(o->values, &m->values));
         WEIR_TRY(copy_text(o->frozen, &m->frozen));
-        m->train = o->train;
     }
     WEIR_TRY(weir_onnx_parse(&m->proto));
     if (m->proto.n_functions)
@@ -260,7 +259,9 @@ static weir_status start(struct weir_onnx *m, const weir_onnx_options *o)
                               m->proto.n_functions, m->proto.function ? m->proto.function : "");
     WEIR_TRY(check_nodes(m));
     WEIR_TRY(load(m));
-    return weir_onnx_check_names(m);
+    weir_model_train(m->model, o && o->train);
+    WEIR_TRY(weir_onnx_check_names(m));
+    return weir_onnx_select(m, NULL);
 }
 
 static weir_onnx *open_source(weir_device *d, const char *what, const char *path, const void *bytes,
@@ -305,6 +306,8 @@ void weir_onnx_free(weir_onnx *m)
     weir_onnx_proto_free(&m->proto);
     weir_host_free(m->value);
     weir_host_free(m->last);
+    weir_host_free(m->needed);
+    weir_host_free(m->selected);
     weir_host_free((void *)m->temp);
     weir_host_free((void *)m->out);
     weir_host_free(m->dims);

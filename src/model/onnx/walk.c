@@ -108,6 +108,8 @@ weir_status weir_onnx_run_graph(struct weir_onnx *m, const weir_onnx_graph *g, b
 {
     for (size_t k = 0; k < g->n_node; k++) {
         const weir_onnx_node *const node = &g->node[k];
+        if (top && !m->needed[k])
+            continue;
         WEIR_TRY(run_node(m, node));
         for (size_t i = 0; top && i < node->n_in; i++)
             if (node->in[i] != WEIR_ONNX_ABSENT && m->last[node->in[i]] == k + 1)

@@ -342,3 +342,44 @@ CASE(inputs_as_values)
     weir_release(in[1]);
     weir_device_close(d);
 }
+
+/* ---- other values than the outputs ---- */
+
+CASE(values_inside_are_handed_out)
+{
+    static pb    m;
+    float        rows[2 * 64], y[2 * CLASSES], again[2 * CLASSES];
+    weir_tensor *out[2] = {NULL, NULL};
+    weir_device *d = device();
+    net_convolutional(&m);
+    weir_onnx   *net = open_model(d, &m, NULL);
+    weir_tensor *x = weir_input(d, weir_4d(WEIR_F32, 2, 3, 8, 8));
+    CHECK(weir_onnx_node_count(net) == 6 && strcmp(weir_onnx_node_op(net, 4), "Flatten") == 0);
+    CHECK(strcmp(weir_onnx_node_output(net, 4, 0), "e") == 0 && !*weir_onnx_node_output(net, 4, 1));
+    CHECK(!*weir_onnx_node_name(net, 6) && !*weir_onnx_node_op(net, 6));
+    CHECK_OK(weir_write_normal(x, 0, 1));
+    CHECK_OK(weir_scope_begin(d));
+    CHECK_OK(weir_onnx_select(net, "e,y"));
+    CHECK(weir_onnx_output_count(net) == 2 && strcmp(weir_onnx_output_name(net, 0), "e") == 0);
+    CHECK_OK(weir_onnx_apply(net, 1, &x, 2, out));
+    CHECK_OK(weir_read(out[0], rows, sizeof rows));
+    CHECK_OK(weir_read(out[1], y, sizeof y));
+    CHECK_STATUS(weir_onnx_select(net, "e,z"), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "no value 'z'");
+    CHECK_OK(weir_onnx_select(net, NULL));
+    CHECK(weir_onnx_output_count(net) == 1);
+    CHECK_OK(weir_read(apply(net, x), again, sizeof again));
+    CHECK_BITS(y, again, sizeof y);
+    CHECK_OK(weir_scope_end(d));
+    CHECK_OK(weir_onnx_select(net, "e"));      /* the product is not even recorded */
+    weir_graph *g = weir_graph_begin(d);
+    CHECK(weir_keep(apply(net, x)) != NULL);
+    CHECK_OK(weir_graph_end(g, NULL));
+    char *const text = weir_graph_recorded(g);
+    CHECK(text && !strstr(text, "matmul") && !strstr(text, "gemm"));
+    weir_text_free(text);
+    weir_graph_free(g);
+    weir_release(x);
+    weir_onnx_free(net);
+    weir_device_close(d);
+}

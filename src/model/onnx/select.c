@@ -1,0 +1,120 @@
+/* select.c - which values a model hands out, and which nodes are needed for them; nodes by number.
+ */
+#include <string.h>
+
+#include "model/onnx/call.h"
+
+/* Marks what the node reads; subgraphs may read values around them. */
+static void mark_inputs(const weir_onnx_node *node, bool *wanted)
+{
+    for (size_t i = 0; i < node->n_in; i++)
+        if (node->in[i] != WEIR_ONNX_ABSENT)
+            wanted[node->in[i]] = true;
+    for (size_t k = 0; k < node->n_attr; k++) {
+        const weir_onnx_graph *const g = node->attr[k].g;
+        for (size_t i = 0; g && i < g->n_node; i++)
+            mark_inputs(&g->node[i], wanted);
+        for (size_t i = 0; g && i < g->n_out; i++)
+            wanted[g->out[i].slot] = true;
+    }
+}
+
+static bool makes_wanted(const weir_onnx_node *node, const bool *wanted)
+{
+    for (size_t i = 0; i < node->n_out; i++)
+        if (node->out[i] != WEIR_ONNX_ABSENT && wanted[node->out[i]])
+            return true;
+    return false;
+}
+
+/* The nodes that the outputs need, from the last to the first: nodes are in an order that runs. */
+static weir_status mark_nodes(struct weir_onnx *m)
+{
+    const weir_onnx_graph *const g = &m->proto.graph;
+    bool *const                  wanted = weir_host_alloc(m->proto.names.n + 1);
+
+    if (!wanted)
+        return weir_error_status();
+    for (size_t i = 0; i < m->n_selected; i++)
+        wanted[m->selected[i]] = true;
+    for (size_t k = g->n_node; k-- > 0;)
+        if ((m->needed[k] = makes_wanted(&g->node[k], wanted)))
+            mark_inputs(&g->node[k], wanted);
+    weir_host_free(wanted);
+    memset(m->last, 0, (m->proto.names.n + 1) * sizeof *m->last);
+    weir_onnx_note_last(g, m->last, 0);
+    for (size_t i = 0; i < m->n_selected; i++)
+        m->last[m->selected[i]] = UINT32_MAX;
+    return WEIR_OK;
+}
+
+/* The slot of a name of n bytes. */
+static weir_status find(const struct weir_onnx *m, const char *name, size_t n, uint32_t *slot)
+{
+    for (uint32_t i = 0; i < m->proto.names.n; i++)
+        if (strncmp(m->proto.names.name[i], name, n) == 0 && !m->proto.names.name[i][n]) {
+            *slot = i;
+            return WEIR_OK;
+        }
+    return weir_fail(WEIR_ERR_INVALID, "onnx_select: the model has no value '%.*s'",
+                     n < 100 ? (int)n : 100, name);
+}
+
+static size_t count(const char *names)
+{
+    size_t n = 0;
+
+    for (const char *p = names; p && *p; p += strcspn(p, ","), p += *p == ',')
+        n++;
+    return n;
+}
+
+weir_status weir_onnx_select(weir_onnx *m, const char *names)
+{
+    if (!m)
+        return weir_fail_null("onnx_select", "model");
+    const weir_onnx_graph *const g = &m->proto.graph;
+    const size_t                 n = names ? count(names) : g->n_out;
+    uint32_t *const              list = weir_host_alloc((n + 1) * sizeof *list);
+    size_t                       i = 0;
+    weir_status                  s = list ? WEIR_OK : weir_error_status();
+
+    for (; !names && i < n && list; i++)
+        list[i] = g->out[i].slot;
+    for (const char *p = names; p && *p && s == WEIR_OK; p += strcspn(p, ","), p += *p == ',')
+        s = find(m, p, strcspn(p, ","), &list[i++]);
+    if (s != WEIR_OK) {
+        weir_host_free(list);
+        return s;
+    }
+    weir_host_free(m->selected);
+    m->selected = list;
+    m->n_selected = n;
+    return mark_nodes(m);
+}
+
+/* ---- nodes ---- */
+
+size_t weir_onnx_node_count(const weir_onnx *m)
+{
+    return m ? m->proto.graph.n_node : 0;
+}
+
+const char *weir_onnx_node_name(const weir_onnx *m, size_t i)
+{
+    return m && i < m->proto.graph.n_node ? m->proto.graph.node[i].name : "";
+}
+
+const char *weir_onnx_node_op(const weir_onnx *m, size_t i)
+{
+    return m && i < m->proto.graph.n_node ? m->proto.graph.node[i].op : "";
+}
+
+const char *weir_onnx_node_output(const weir_onnx *m, size_t i, size_t k)
+{
+    const weir_onnx_node *const n = m && i < m->proto.graph.n_node ? &m->proto.graph.node[i] : NULL;
+
+    if (!n || k >= n->n_out || n->out[k] == WEIR_ONNX_ABSENT)
+        return "";
+    return m->proto.names.name[n->out[k]];
+}
