@@ -28,6 +28,7 @@ static pid_t              weir_py_process;      /* where it runs: not in a forke
 typedef struct weir_py_late {
     weir_tensor *tensor;
     weir_graph  *graph;
+    weir_onnx   *onnx;
 } weir_py_late;
 static weir_py_late *weir_py_dropped;           /* put aside until the run is over */
 static size_t        weir_py_drops, weir_py_dropped_capacity;
@@ -79,12 +80,21 @@ static void weir_py_graph_free(weir_graph *g)
         weir_graph_free(g);
 }
 
+static void weir_py_onnx_free(weir_onnx *m)
+{
+    if (weir_py_elsewhere())
+        weir_py_put_aside((weir_py_late){.onnx = m});
+    else
+        weir_onnx_free(m);
+}
+
 static void weir_py_free_dropped(void)
 {
     while (weir_py_drops > 0) {
         const weir_py_late late = weir_py_dropped[--weir_py_drops];
         weir_release(late.tensor);
         weir_graph_free(late.graph);
+        weir_onnx_free(late.onnx);
     }
 }
 

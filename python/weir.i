@@ -72,7 +72,7 @@ LONG_CALL(weir_device_sync)
     $result = SWIG_NewPointerObj($1, $descriptor(weir_tensor *), SWIG_POINTER_OWN);
 }
 
-%typemap(out) weir_graph *, weir_device * {
+%typemap(out) weir_graph *, weir_device *, weir_onnx * {
     if (!$1) {
         weir_py_raise(weir_error_status());
         SWIG_fail;
@@ -95,6 +95,7 @@ LONG_CALL(weir_device_sync)
 %newobject weir_graph_begin;
 %newobject weir_graph_load;
 %typemap(newfree) weir_graph * ""
+%typemap(newfree) weir_onnx * ""
 
 /* ---- arguments ---- */
 
@@ -237,13 +238,19 @@ LONG_CALL(weir_device_sync)
 
 %nodefaultctor weir_tensor;
 %nodefaultctor weir_graph;
+%nodefaultctor weir_onnx;
 typedef struct weir_tensor {} weir_tensor;
 typedef struct weir_graph {} weir_graph;
+typedef struct weir_onnx {} weir_onnx;
 %extend weir_tensor {
     ~weir_tensor() { weir_py_release($self); }
 }
 %extend weir_graph {
     ~weir_graph() { weir_py_graph_free($self); }
+}
+
+%extend weir_onnx {
+    ~weir_onnx() { weir_py_onnx_free($self); }
 }
 
 %include "weir/base.h"
@@ -255,3 +262,4 @@ typedef struct weir_graph {} weir_graph;
 %include "glue_api.h"
 %include "glue_dlpack.h"
 %include "glue_fit.h"
+%include "glue_onnx.h"

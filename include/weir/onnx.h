@@ -79,8 +79,12 @@ WEIR_API const char *weir_onnx_node_op(const weir_onnx *m, size_t i);
 WEIR_API const char *weir_onnx_node_output(const weir_onnx *m, size_t i, size_t k);
 
 /* *desc becomes type and shape of input i, by the file and the option `dims`. ERR_INVALID if a size
- * is known from neither: the sentence names the dim. */
+ * is known from neither: the sentence names the dim; the dtype is there even then. */
 WEIR_API weir_status weir_onnx_input_desc(const weir_onnx *m, size_t i, weir_desc *desc);
+
+/* Operator number i of those that Weir reads; static, NULL for an i outside. The same name may come
+ * twice. */
+WEIR_API const char *weir_onnx_operator(size_t i);
 
 /* Records or computes the model for n inputs, in their order, and stores its outputs in out, which
  * has room for at least all of them; they are borrowed from the innermost scope. Each input has the

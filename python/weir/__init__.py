@@ -32,11 +32,13 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import metrics as metrics
     from . import model as model
     from . import module as module
+    from . import onnx as onnx
     from . import opt as opt
     from . import optimizer as optimizer
     from . import plot as plot
     from . import singa_wrap as singa_wrap
     from . import snapshot as snapshot
+    from . import sonnx as sonnx
     from . import transforms as transforms
     from . import utils as utils
     from .checkpoint import checkpoint as checkpoint
@@ -69,8 +71,8 @@ __version__ = capi.weir_version()
 
 # Modules that are imported at their first use, and names that come from such modules.
 MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "metrics", "model",
-           "module", "opt", "optimizer", "plot", "singa_wrap", "snapshot", "tensor", "transforms",
-           "utils")
+           "module", "onnx", "opt", "optimizer", "plot", "singa_wrap", "snapshot", "sonnx",
+           "tensor", "transforms", "utils")
 _NAMES = {
     "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
@@ -95,12 +97,12 @@ __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "Budg
            "full", "full_like", "Graph", "GraphWarning", "image_tool", "initializer", "int32",
            "int64", "InvalidError", "largest_batch", "LargestBatch", "layer", "load_graph",
            "load_npz", "load_safetensors", "load_torch_state_dict", "metrics", "model", "module",
-           "name_scope", "no_grad", "NoKernelError", "NonFinite", "ones", "ones_like", "opt",
-           "optimizer", "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot",
+           "name_scope", "no_grad", "NoKernelError", "NonFinite", "onnx", "ones", "ones_like",
+           "opt", "optimizer", "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot",
            "progress", "rand", "randn", "safetensors_metadata", "save_npz", "save_safetensors",
            "SavedGraph", "set_planning_progress", "set_seed", "ShapeError", "show_config",
-           "singa_wrap", "snapshot", "StateError", "tensor", "TensorSpec", "to_torch_state_dict",
-           "transforms", "typing", "uint8", "utils", "zeros", "zeros_like"]
+           "singa_wrap", "snapshot", "sonnx", "StateError", "tensor", "TensorSpec",
+           "to_torch_state_dict", "transforms", "typing", "uint8", "utils", "zeros", "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):

@@ -37,15 +37,16 @@ weir_status weir_onnx_batch_norm(weir_onnx_call *c)
             return weir_onnx_refuse(c, "running statistics as outputs");
     if (d.ndim < 2 || weir_onnx_int(c, "spatial", 1) != 1)
         return weir_onnx_refuse(c, "a tensor with %d axes, or spatial 0", d.ndim);
+    const bool trains = said || weir_model_training(c->m->model);
     const bool states = c->m->value[c->node->in[3]].kept && c->m->value[c->node->in[3]].t &&
                         c->m->value[c->node->in[4]].kept && c->m->value[c->node->in[4]].t;
     if (!states || c->fold)
-        return said || weir_model_training(c->m->model) ? weir_onnx_refuse(c, "training without statistics of its own")
-                                   : weir_onnx_give(c, 0, normalise(c, &d, eps));
+        return trains ? weir_onnx_refuse(c, "training without statistics of its own")
+                      : weir_onnx_give(c, 0, normalise(c, &d, eps));
     weir_batch_norm_options o = weir_batch_norm_options_default();
     o.eps = eps;
     o.momentum = 1 - weir_onnx_float(c, "momentum", (double)0.9f);
-    o.train = said || weir_model_training(c->m->model);
+    o.train = trains;
     return weir_onnx_give(c, 0,
                           weir_batch_norm(x, weir_onnx_x(c, 1), weir_onnx_x(c, 2),
                                           weir_onnx_x(c, 3), weir_onnx_x(c, 4), &o));

@@ -228,8 +228,8 @@ static weir_status load(struct weir_onnx *m)
     m->temp = weir_host_alloc((in + 1) * sizeof *m->temp);
     m->out = weir_host_alloc((out + 1) * sizeof *m->out);
     m->model = weir_model_new(m->dev);
-    weir_status s =
-        use && m->value && m->last && m->needed && m->temp && m->out && m->model ? WEIR_OK : weir_error_status();
+    const bool  there = use && m->value && m->last && m->needed && m->temp && m->out && m->model;
+    weir_status s = there ? WEIR_OK : weir_error_status();
     if (s == WEIR_OK) {
         note_uses(&m->proto.graph, use);
         s = load_inits(m, &m->proto.graph, use);

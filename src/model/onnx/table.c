@@ -11,6 +11,11 @@ static const weir_onnx_row rows[] = {
 #undef DRAW
 };
 
+const char *weir_onnx_operator(size_t i)
+{
+    return i < sizeof rows / sizeof *rows ? rows[i].op : NULL;
+}
+
 const weir_onnx_row *weir_onnx_find(const char *op, int64_t opset, bool *known_op)
 {
     *known_op = false;
