@@ -1,5 +1,5 @@
 /* call.h - an opened model, the values of a walk over it, and what a node's function may ask.
- * Defined in call.c, value.c, table.c, walk.c, open.c and names.c.
+ * Defined in call.c, value.c, table.c, walk.c and names.c.
  *
  * A value is known (its elements are on the host: constants, shapes, what is computed from them),
  * or a tensor of the device, or both. A node whose inputs are all known is computed at once on a
@@ -101,7 +101,6 @@ weir_tensor *weir_onnx_to_tensor(weir_device *d, const weir_desc *desc, const vo
 void         weir_onnx_drop(weir_onnx_value *v);
 bool         weir_onnx_must_know(const weir_onnx_row *r, size_t i);
 bool         weir_onnx_listed(const char *names, const char *name);
-void         weir_onnx_note_last(const weir_onnx_graph *g, uint32_t *last, uint32_t outer);
 weir_status  weir_onnx_run_graph(struct weir_onnx *m, const weir_onnx_graph *g, bool top);
 
 /* ERR_INVALID for a name in the options that the model does not have. */

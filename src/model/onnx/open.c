@@ -86,23 +86,6 @@ static void note_uses(const weir_onnx_graph *g, uint8_t *use)
     }
 }
 
-/* Subgraphs' reads count for the node that has the subgraph. */
-void weir_onnx_note_last(const weir_onnx_graph *g, uint32_t *last, uint32_t outer)
-{
-    for (size_t i = 0; i < g->n_node; i++) {
-        const weir_onnx_node *const n = &g->node[i];
-        const uint32_t              at = outer ? outer : (uint32_t)i + 1;
-        for (size_t k = 0; k < n->n_in; k++)
-            if (n->in[k] != WEIR_ONNX_ABSENT)
-                last[n->in[k]] = at;
-        for (size_t k = 0; k < n->n_attr; k++)
-            if (n->attr[k].g)
-                weir_onnx_note_last(n->attr[k].g, last, at);
-    }
-    for (size_t i = 0; i < g->n_out; i++)
-        last[g->out[i].slot] = outer ? outer : UINT32_MAX;
-}
-
 /* ---- initializers ---- */
 
 /* Rows of a tensor, written through a view: a host copy of all elements would double their memory

@@ -1,5 +1,5 @@
 /* proto.h - what an ONNX file says: nodes, attributes, tensors, inputs and outputs.
- * Defined in pool.c, proto.c, node.c and tensor.c.
+ * Defined in pool.c, fields.c, tensor.c and proto.c.
  *
  * Everything lies in one pool and is freed with it. Names of values are numbers ("slots") of one
  * table, so a walk needs no look-up by text. Elements of tensors stay in the file.
@@ -134,13 +134,9 @@ typedef struct weir_onnx_proto {
 weir_status weir_onnx_parse(weir_onnx_proto *p);
 void        weir_onnx_proto_free(weir_onnx_proto *p);
 
-/* Parts of a parse: a text of the pool, a tensor, a graph. depth: subgraphs around it. */
+/* Parts of a parse: a text of the pool, a tensor. */
 weir_status weir_onnx_text(weir_onnx_proto *p, weir_wire_range r, const char **text, size_t *n);
 weir_status weir_onnx_parse_tensor(weir_onnx_proto *p, weir_wire_range r, weir_onnx_tensor *t);
-weir_status weir_onnx_parse_graph(weir_onnx_proto *p, weir_wire_range r, weir_onnx_graph *g,
-                                  int depth);
-weir_status weir_onnx_parse_node(weir_onnx_proto *p, weir_wire_range r, weir_onnx_node *node,
-                                 int depth);
 weir_status weir_onnx_count(weir_onnx_proto *p, weir_wire_range r, uint32_t number, uint64_t *n);
 weir_status weir_onnx_slot(weir_onnx_proto *p, weir_wire_range r, uint32_t *slot,
                            const char **name);

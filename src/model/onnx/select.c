@@ -27,6 +27,23 @@ static bool makes_wanted(const weir_onnx_node *node, const bool *wanted)
     return false;
 }
 
+/* Subgraphs' reads count for the node that has the subgraph. */
+static void note_last(const weir_onnx_graph *g, uint32_t *last, uint32_t outer)
+{
+    for (size_t i = 0; i < g->n_node; i++) {
+        const weir_onnx_node *const n = &g->node[i];
+        const uint32_t              at = outer ? outer : (uint32_t)i + 1;
+        for (size_t k = 0; k < n->n_in; k++)
+            if (n->in[k] != WEIR_ONNX_ABSENT)
+                last[n->in[k]] = at;
+        for (size_t k = 0; k < n->n_attr; k++)
+            if (n->attr[k].g)
+                note_last(n->attr[k].g, last, at);
+    }
+    for (size_t i = 0; i < g->n_out; i++)
+        last[g->out[i].slot] = outer ? outer : UINT32_MAX;
+}
+
 /* The nodes that the outputs need, from the last to the first: nodes are in an order that runs. */
 static weir_status mark_nodes(struct weir_onnx *m)
 {
@@ -42,7 +59,7 @@ static weir_status mark_nodes(struct weir_onnx *m)
             mark_inputs(&g->node[k], wanted);
     weir_host_free(wanted);
     memset(m->last, 0, (m->proto.names.n + 1) * sizeof *m->last);
-    weir_onnx_note_last(g, m->last, 0);
+    note_last(g, m->last, 0);
     for (size_t i = 0; i < m->n_selected; i++)
         m->last[m->selected[i]] = UINT32_MAX;
     return WEIR_OK;
