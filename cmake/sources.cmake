@@ -77,5 +77,5 @@ weir_sources(model src/model/onnx apply call fields names op_binary op_index op_
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump fit help info interpose json main
-    manual near options option_table place plan process run_graph summary
+    manual near npy onnx options option_table place plan process run_graph summary
     view worker)

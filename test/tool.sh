@@ -522,6 +522,23 @@ bad 1 "is no array for 'flowers'" run-graph test/data/graph-format1.safetensors 
 bad 2 'is not NAME=FILE' run-graph test/data/graph-format1.safetensors --inputs flowers
 bad 1 'lacks weir_graph' run-graph test/data/run-format1.safetensors
 bad 2 'needs a file' run-graph
+good onnx run test/data/flowers.onnx --dims batch=2 --steps 3 --threads 1 --budget 64kB \
+    --outputs "logits=$work/logits.npy,flowers=$work/flowers.npy"
+says onnx 'input   flowers f32\(2,4\)'
+says onnx 'output  logits f32\(2,3\)'
+says onnx ' of them for the step, ([0-9]+) measured'
+says onnx '3 runs: p50 [0-9.]+ ms, p99 [0-9.]+ ms'
+good onnx_again run test/data/flowers.onnx --dims batch=2 --json - \
+    --inputs flowers="$work/flowers.npy" --outputs logits="$work/again.npy"
+cmp -s "$work/logits.npy" "$work/again.npy"
+check "$?" "the same inputs give the same bytes"
+good onnx_values run test/data/flowers.onnx --dims batch=2 --values flowers
+good onnx_plan dump --onnx test/data/flowers.onnx --dims batch=2 --what plan
+says onnx_plan 'matmul'
+bad 1 'has no size; give it by the option dims' run test/data/flowers.onnx
+bad 1 "unknown tensor 'x'" run test/data/flowers.onnx --dims batch=2 --inputs x=nowhere.npy
+bad 1 'is no ONNX model' run test/data/chain.json
+bad 2 'needs a file' run
 bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 ! grep -q 'line -1' "$work/bad.err"

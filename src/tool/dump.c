@@ -30,13 +30,19 @@ static char *trace(weir_graph *g, weir_device *d)
     return weir_device_trace_stop(d);
 }
 
+static const char *name_of(const tool_options *o)
+{
+    return o->onnx ? o->onnx : o->model;
+}
+
 /* The step file, named after the model and its sizes. */
-static char *stepfile(const tool_options *o, const tool_bench_case *t, const weir_graph *g)
+static char *stepfile(const tool_options *o, int64_t batch, const weir_graph *g)
 {
     const char size = o->length ? 't' : o->depth ? 'l' : o->image ? 'i' : '\0';
     char       name[64];
 
-    const int n = snprintf(name, sizeof name, "%s_b%lld", o->model, (long long)t->batch);
+    const int n = batch ? snprintf(name, sizeof name, "%s_b%lld", o->model, (long long)batch)
+                        : snprintf(name, sizeof name, "%.60s", name_of(o));
     if (size && n > 0 && (size_t)n < sizeof name)
         snprintf(name + n, sizeof name - (size_t)n, "_%c%lld", size,
                  (long long)(o->length + o->depth + o->image));
@@ -47,7 +53,7 @@ static char *stepfile(const tool_options *o, const tool_bench_case *t, const wei
 }
 
 /* NULL after a failure, whose sentence is weir_error. */
-static char *text_of(const tool_options *o, const tool_bench_case *t, weir_graph *g)
+static char *text_of(const tool_options *o, weir_device *d, int64_t batch, weir_graph *g)
 {
     const char *const what = o->what;
     static const struct {
@@ -65,18 +71,18 @@ static char *text_of(const tool_options *o, const tool_bench_case *t, weir_graph
         {"html", WEIR_TEXT_HTML},
     };
     if (strcmp(what, "profile") == 0)
-        return profile(g, t->dev);
+        return profile(g, d);
     if (strcmp(what, "trace") == 0)
-        return trace(g, t->dev);
+        return trace(g, d);
     if (strcmp(what, "outline") == 0)
-        return stepfile(o, t, g);
+        return stepfile(o, batch, g);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(texts[i].name, what) == 0)
             return weir_graph_text(g, texts[i].text);
     return NULL;
 }
 
-static int write_json(const tool_options *o, const tool_bench_case *t, const weir_graph *g)
+static int write_json(const tool_options *o, int64_t batch, const weir_graph *g)
 {
     weir_graph_stats s;
     tool_json        j;
@@ -85,8 +91,8 @@ static int write_json(const tool_options *o, const tool_bench_case *t, const wei
         return tool_failed(o);
     if (!tool_json_begin(&j, o))
         return TOOL_FAILED;
-    tool_json_text(&j, "model", o->model);
-    tool_json_count(&j, "batch", (uint64_t)t->batch);
+    tool_json_text(&j, "model", name_of(o));
+    tool_json_count(&j, "batch", (uint64_t)batch);
     tool_json_count(&j, "nodes", s.nodes);
     tool_json_count(&j, "instructions", s.instructions);
     tool_json_count(&j, "persistent_bytes", s.persistent_bytes);
@@ -115,24 +121,45 @@ static int write_json(const tool_options *o, const tool_bench_case *t, const wei
     return tool_json_end(&j);
 }
 
+static int write(const tool_options *o, weir_device *d, int64_t batch, weir_graph *g)
+{
+    char *const text = text_of(o, d, batch, g);
+    int         code = text ? TOOL_DONE : tool_failed(o);
+
+    if (text && (o->out || !tool_quiet(o)))
+        code = tool_write(o, o->out, text);
+    if (text && o->json && code == TOOL_DONE)
+        code = write_json(o, batch, g);
+    weir_text_free(text);
+    return code;
+}
+
+static int dump_onnx(const tool_options *o)
+{
+    tool_onnx               t;
+    const weir_plan_options how = tool_plan_options(o);
+    int                     code = tool_onnx_open(&t, o, o->onnx, &how);
+
+    if (code == TOOL_DONE)
+        code = write(o, t.d, 0, t.graph);
+    tool_onnx_close(&t);
+    return code;
+}
+
 /* Records and plans the step; runs it only if the text needs runs. */
 int tool_dump(const tool_options *o)
 {
     tool_bench_case t;
+
+    if (o->onnx)
+        return dump_onnx(o);
     if (tool_bench_case_open(&t, o, true) != WEIR_OK)
         return tool_failed(o);
-
-    weir_graph *const g = weir_graph_begin(t.dev);
-    char             *text = NULL;
+    weir_graph *const       g = weir_graph_begin(t.dev);
     const weir_plan_options how = tool_plan_options(o);
-    if (g && tool_bench_case_record(&t) == WEIR_OK && weir_graph_end(g, &how) == WEIR_OK)
-        text = text_of(o, &t, g);
-    int code = text ? TOOL_DONE : tool_failed(o);
-    if (text && (o->out || !tool_quiet(o)))
-        code = tool_write(o, o->out, text);
-    if (text && o->json && code == TOOL_DONE)
-        code = write_json(o, &t, g);
-    weir_text_free(text);
+    const bool planned = g && tool_bench_case_record(&t) == WEIR_OK &&
+                         weir_graph_end(g, &how) == WEIR_OK;
+    const int  code = planned ? write(o, t.dev, t.batch, g) : tool_failed(o);
     weir_graph_free(g);
     tool_bench_case_close(&t);
     return code;

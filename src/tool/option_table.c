@@ -9,7 +9,8 @@ enum {
     TRAIN = TOOL_BIT_GRAPH | TOOL_BIT_WORKER | TOOL_BIT_DUMP | TOOL_BIT_VIEW,
     FIT = TOOL_BIT_FIT,
     MODEL = TRAIN | TOOL_BIT_SUMMARY | FIT,
-    RUN = TOOL_BIT_RUN,
+    RUN = TOOL_BIT_RUN | TOOL_BIT_ONNX,
+    ONNX = TOOL_BIT_ONNX | TOOL_BIT_DUMP,
     STEP = TRAIN | TOOL_BIT_PLAN | RUN,
     FACTS = TOOL_BIT_INFO | TOOL_BIT_GRAPH | TOOL_BIT_DUMP | TOOL_BIT_PLAN | TOOL_BIT_PLACE |
             TOOL_BIT_VERSION | TOOL_BIT_SUMMARY | FIT | RUN
@@ -53,6 +54,11 @@ static const tool_option rows[] = {
      AT(inputs)},
     {"outputs", "PAIRS", "NAME=FILE.npy,...: write outputs, parameters or states there", RUN,
      AT(outputs)},
+    {"onnx", "FILE", "a model in an ONNX file, in inference, in place of --model", TOOL_BIT_DUMP,
+     AT(onnx), .file = true},
+    {"dims", "PAIRS", "sizes of an ONNX model's named dims: batch=8,seq=128", ONNX, AT(dims)},
+    {"values", "NAMES", "inputs of an ONNX model that are read while it is recorded: shape,axes",
+     ONNX, AT(values)},
     {"rounds", "R", "rounds over which the steps are spread, off and on alternating", GRAPH,
      AT(rounds), 1, 10000, .number = 10},
     {"case", "C", "train with the graph on or off", TOOL_BIT_WORKER, AT(graph), .words = "on, off",

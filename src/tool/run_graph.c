@@ -2,175 +2,10 @@
 #include "tool/tool.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const roles[] = {[WEIR_ROLE_INPUT] = "input", [WEIR_ROLE_PARAM] = "param",
                                     [WEIR_ROLE_STATE] = "state", [WEIR_ROLE_OUTPUT] = "output"};
-
-/* The element type as NumPy writes it; NULL for bf16, which it lacks. */
-static const char *descr_of(weir_dtype t)
-{
-    static const char *const names[] = {[WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I32] = "<i4",
-                                        [WEIR_I64] = "<i8", [WEIR_U8] = "|u1", [WEIR_BOOL] = "|b1",
-                                        [WEIR_F16] = "<f2", [WEIR_BF16] = NULL};
-    return names[t];
-}
-
-/* ---- arrays of NumPy: format 1.0, C order ---- */
-
-enum { NPY_BYTES = 320 };
-
-/* The first bytes of the file of an array: magic, version, length of the header, header. There is
- * one such text for each shape and type, so a file is read by comparing. Returns its length. */
-static size_t npy_header(const weir_desc *d, char text[NPY_BYTES])
-{
-    char shape[WEIR_MAX_DIMS * 22 + 4] = "";
-    int  n = 0;
-
-    for (int i = 0; i < d->ndim; i++)
-        n += snprintf(shape + n, sizeof shape - (size_t)n, "%s%" PRId64 "%s", i ? " " : "",
-                      d->dim[i], i < d->ndim - 1 || d->ndim == 1 ? "," : "");
-    n = snprintf(text + 10, NPY_BYTES - 10,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr_of(d->dtype),
-                 shape);
-    const size_t length = ((size_t)n + 10 + 1 + 63) / 64 * 64;
-    memset(text + 10 + n, ' ', length - 10 - (size_t)n);
-    text[length - 1] = '\n';
-    memcpy(text, "\x93NUMPY\x01\x00", 8);
-    text[8] = (char)((length - 10) & 0xff);
-    text[9] = (char)((length - 10) >> 8);
-    return length;
-}
-
-static int refuse_type(const tool_options *o, const weir_binding *b)
-{
-    return tool_say(o, TOOL_FAILED, "'%s' is bf16, which a file of NumPy cannot hold", b->name);
-}
-
-static int read_npy(const tool_options *o, const weir_binding *b, const char *path)
-{
-    const weir_desc d = weir_tensor_desc(b->tensor);
-    const size_t    bytes = weir_tensor_bytes(b->tensor);
-    char            want[NPY_BYTES], have[NPY_BYTES];
-
-    if (!descr_of(d.dtype))
-        return refuse_type(o, b);
-    const size_t length = npy_header(&d, want);
-    FILE *const  from = fopen(path, "rb");
-    char *const  data = malloc(bytes + 1);
-    const bool   same = from && data && fread(have, 1, length, from) == length &&
-                        memcmp(have, want, length) == 0;
-    const bool   whole = same && fread(data, 1, bytes + 1, from) == bytes;
-    int          code = TOOL_DONE;
-    if (!from)
-        code = tool_say(o, TOOL_FAILED, "cannot read '%s'", path);
-    else if (!whole)
-        code = tool_say(o, TOOL_FAILED, "'%s' is no array for '%s', which needs %.*s", path,
-                        b->name,
-                        (int)strcspn(want + 10, "}") + 1, want + 10);
-    else if (weir_write(b->tensor, data, bytes) != WEIR_OK)
-        code = tool_failed(o);
-    if (from)
-        fclose(from);
-    free(data);
-    return code;
-}
-
-static int write_npy(const tool_options *o, const weir_binding *b, const char *path)
-{
-    const weir_desc d = weir_tensor_desc(b->tensor);
-    const size_t    bytes = weir_tensor_bytes(b->tensor);
-    char            head[NPY_BYTES];
-
-    if (!descr_of(d.dtype))
-        return refuse_type(o, b);
-    char *const data = malloc(bytes + 1);
-    if (!data || weir_read(b->tensor, data, bytes) != WEIR_OK) {
-        free(data);
-        return tool_failed(o);
-    }
-    const size_t length = npy_header(&d, head);
-    FILE *const  to = tool_open(o, path);
-    const bool   done = to && fwrite(head, 1, length, to) == length &&
-                        fwrite(data, 1, bytes, to) == bytes;
-    free(data);
-    const int code = to ? tool_close(o, path, to) : TOOL_FAILED;
-    return done ? code : TOOL_FAILED;
-}
-
-/* ---- inputs and outputs ---- */
-
-/* The path that "NAME=PATH,NAME=PATH" gives to the name, copied into path; false: none. */
-static bool path_of(const char *pairs, const char *name, char path[4096])
-{
-    const size_t n = strlen(name);
-
-    for (const char *p = pairs; p && *p; p += strcspn(p, ","), p += *p == ',')
-        if (strncmp(p, name, n) == 0 && p[n] == '=') {
-            snprintf(path, 4096, "%.*s", (int)strcspn(p + n + 1, ","), p + n + 1);
-            return true;
-        }
-    return false;
-}
-
-/* Numbers from 0 to 1, and 0 for integers, which may be indices; the same in every run. */
-static int fill(const tool_options *o, const weir_binding *b)
-{
-    const weir_desc d = weir_tensor_desc(b->tensor);
-    const size_t    bytes = weir_tensor_bytes(b->tensor);
-    uint64_t        state = TOOL_SEED;
-
-    if (d.dtype != WEIR_F32)
-        return weir_write_fill(b->tensor, 0) == WEIR_OK ? TOOL_DONE : tool_failed(o);
-    float *const v = malloc(bytes + 1);
-    for (size_t i = 0; v && i < bytes / sizeof *v; i++)
-        v[i] = (float)(weir_splitmix64(&state) >> 40) * 0x1p-24f;
-    const int code = v && weir_write(b->tensor, v, bytes) == WEIR_OK ? TOOL_DONE : tool_failed(o);
-    free(v);
-    return code;
-}
-
-static int write_inputs(const tool_options *o, const weir_binding *list, size_t n)
-{
-    char path[4096];
-    int  code = TOOL_DONE;
-
-    for (size_t i = 0; i < n && code == TOOL_DONE; i++) {
-        if (list[i].role == WEIR_ROLE_OUTPUT)
-            continue;
-        if (path_of(o->inputs, list[i].name, path))
-            code = read_npy(o, &list[i], path);
-        else if (list[i].role == WEIR_ROLE_INPUT && weir_tensor_desc(list[i].tensor).ndim > 0)
-            code = fill(o, &list[i]);
-    }
-    return code;
-}
-
-static int write_outputs(const tool_options *o, const weir_binding *list, size_t n)
-{
-    char path[4096];
-    int  code = TOOL_DONE;
-
-    for (size_t i = 0; i < n && code == TOOL_DONE; i++)
-        if (path_of(o->outputs, list[i].name, path))
-            code = write_npy(o, &list[i], path);
-    return code;
-}
-
-/* Fails if "NAME=PATH,..." has a name that the graph lacks. */
-static int check_names(const tool_options *o, weir_graph *g, const char *pairs)
-{
-    for (const char *p = pairs; p && *p; p += strcspn(p, ","), p += *p == ',') {
-        char name[300];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(p, "=,"), p);
-        if (p[strcspn(p, "=,")] != '=')
-            return tool_say(o, TOOL_USAGE, "'%s' is not NAME=FILE", name);
-        if (!weir_graph_tensor(g, name))
-            return tool_failed(o);
-    }
-    return TOOL_DONE;
-}
 
 /* ---- what is said of the graph ---- */
 
@@ -237,15 +72,15 @@ static int run(const tool_options *o, weir_graph *g)
 
     if (weir_graph_bindings(g, &list, &n) != WEIR_OK || weir_graph_stats_of(g, &s) != WEIR_OK)
         return tool_failed(o);
-    int code = check_names(o, g, o->inputs);
-    code = code == TOOL_DONE ? check_names(o, g, o->outputs) : code;
-    code = code == TOOL_DONE ? write_inputs(o, list, n) : code;
+    int code = tool_npy_names(o, g, o->inputs);
+    code = code == TOOL_DONE ? tool_npy_names(o, g, o->outputs) : code;
+    code = code == TOOL_DONE ? tool_npy_inputs(o, list, n) : code;
     const double begin = tool_now_ms();
     for (int64_t i = 0; i < o->steps && code == TOOL_DONE; i++)
         if (weir_graph_run(g) != WEIR_OK)
             code = tool_failed(o);
     const double ms = (tool_now_ms() - begin) / (double)o->steps;
-    code = code == TOOL_DONE ? write_outputs(o, list, n) : code;
+    code = code == TOOL_DONE ? tool_npy_outputs(o, list, n) : code;
     if (code == TOOL_DONE && !tool_quiet(o))
         say(o, list, n, &s, weir_graph_remark(g), ms);
     return code == TOOL_DONE && o->json ? write_json(o, list, n, &s, weir_graph_remark(g), ms)

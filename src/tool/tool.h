@@ -1,8 +1,8 @@
 /* tool.h - what the files of the command-line tool share: commands and options, help, JSON, a model
  * in training, heap counters.
  * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, fit.c, help.c, info.c,
- * interpose.c, json.c, main.c, manual.c, near.c, options.c, option_table.c, place.c, plan.c,
- * process.c, run_graph.c, summary.c, view.c and worker.c.
+ * interpose.c, json.c, main.c, manual.c, near.c, npy.c, onnx.c, options.c, option_table.c, place.c,
+ * plan.c, process.c, run_graph.c, summary.c, view.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -24,6 +24,7 @@ typedef struct tool_options {
         *times, *placement, *capacity, *link, *curve, *check, *off_budget, *off_policy, *explain,
         *picture, *precision, *cache, *spill_dir, *guard, *level, *format, *ask;
     const char *inputs, *outputs;  /* NAME=FILE,NAME=FILE */
+    const char *onnx, *dims, *values;
     const char *file, *second; /* the operands, for commands that take some */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
         profile_steps, memory, levels, within;
@@ -42,7 +43,8 @@ typedef struct tool_command {
 
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
        TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128,
-       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024, TOOL_BIT_VIEW = 2048 };
+       TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024, TOOL_BIT_VIEW = 2048,
+       TOOL_BIT_ONNX = 4096 };
 
 /* An option of one or more commands. A number has a range; a text is one of some words, or any. */
 typedef struct tool_option {
@@ -127,6 +129,7 @@ int tool_summary(const tool_options *o);
 int tool_plan(const tool_options *o);
 int tool_place(const tool_options *o);
 int tool_run_graph(const tool_options *o);
+int tool_run(const tool_options *o);
 int tool_version(const tool_options *o);
 int tool_help(const tool_options *o);
 
@@ -158,6 +161,32 @@ bool tool_markdown(FILE *to, const char *topic);
 void tool_complete_bash(FILE *to);
 void tool_complete_zsh(FILE *to);
 void tool_complete_fish(FILE *to);
+
+/* ---- graphs by the names of their tensors ---- */
+
+/* Reads the arrays that --inputs names into tensors of the list; inputs that it does not name get
+ * numbers from 0 to 1, integers 0. Writes the arrays that --outputs names. TOOL_DONE, or what
+ * failed after a message. */
+int tool_npy_inputs(const tool_options *o, const weir_binding *list, size_t n);
+int tool_npy_outputs(const tool_options *o, const weir_binding *list, size_t n);
+
+/* TOOL_DONE if the graph has all names of "NAME=FILE,...". */
+int tool_npy_names(const tool_options *o, weir_graph *g, const char *pairs);
+
+/* A model from an ONNX file, recorded for inference and planned. */
+typedef struct tool_onnx {
+    weir_device   *d;
+    weir_onnx     *model;
+    weir_graph    *graph;
+    weir_binding  *in;          /* [n]: its inputs; their tensors are owned */
+    size_t         n;
+} tool_onnx;
+
+/* Opens the file at `path` and plans it with the options of o; inputs are written. TOOL_DONE, or
+ * what failed after a message. Close it in either case. */
+int  tool_onnx_open(tool_onnx *t, const tool_options *o, const char *path,
+                    const weir_plan_options *plan);
+void tool_onnx_close(tool_onnx *t);
 
 /* ---- files and JSON ---- */
 
