@@ -12,7 +12,7 @@
  * constants. Elements go from the file to the parameters by a buffer of a megabyte, or of one row
  * of the first axis. Open models while no graph is being recorded.
  *
- * Opsets 7 to 28 of the default domain. Operators, attributes and types that Weir lacks are refused
+ * Opsets 6 to 28 of the default domain. Operators, attributes and types that Weir lacks are refused
  * in a sentence; operators before anything is allocated, all of them in one. Opening trusts no
  * file: every length is checked before memory is allocated; external data must lie in the model's
  * folder or below it.

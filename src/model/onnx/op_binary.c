@@ -1,10 +1,28 @@
 /* op_binary.c - element-wise operators of two and more tensors. */
 #include "model/onnx/ops.h"
 
+/* Input 1; in opset 6 its axes stand below those of input 0 from `axis` on. */
+static weir_tensor *second(weir_onnx_call *c)
+{
+    weir_tensor *const b = weir_onnx_x(c, 1);
+    int64_t            dim[WEIR_MAX_DIMS];
+
+    if (!b || c->opset > 6 || !weir_onnx_attr_of(c, "axis"))
+        return b;
+    const weir_desc d = weir_tensor_desc(b);
+    const int       ndim = weir_onnx_desc_of(c, 0).ndim;
+    const int64_t   axis = weir_onnx_int(c, "axis", 0);
+    if (axis < 0 || axis + d.ndim > ndim)
+        return (void)weir_onnx_refuse(c, "axis %lld", (long long)axis), NULL;
+    for (int i = 0; i < ndim; i++)
+        dim[i] = i >= axis && i < axis + d.ndim ? d.dim[i - axis] : 1;
+    return weir_reshape(b, ndim, dim);
+}
+
 #define BINARY(name, function)                                                                     \
     weir_status weir_onnx_##name(weir_onnx_call *c)                                                \
     {                                                                                              \
-        weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);                    \
+        weir_tensor *const a = weir_onnx_x(c, 0), *const b = second(c);                            \
         return weir_onnx_give(c, 0, function(a, b));                                               \
     }
 
@@ -28,25 +46,24 @@ static bool is_whole(weir_tensor *x)
 
 weir_status weir_onnx_div(weir_onnx_call *c)
 {
-    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = second(c);
     return weir_onnx_give(c, 0, is_whole(a) ? weir_div_trunc(a, b) : weir_div(a, b));
 }
 
 /* The type is the base's. */
 weir_status weir_onnx_pow(weir_onnx_call *c)
 {
-    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = second(c);
     return weir_onnx_give(c, 0, weir_onnx_as(weir_pow(a, b), weir_tensor_desc(a).dtype));
 }
 
 /* fmod 1: the sign of a, as C's fmod. */
 weir_status weir_onnx_mod(weir_onnx_call *c)
 {
-    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = second(c);
 
     if (weir_onnx_int(c, "fmod", 0) == 0)
-        return is_whole(a) ? weir_onnx_give(c, 0, weir_remainder(a, b))
-                           : weir_onnx_refuse(c, "fmod is 0 for floats");
+        return weir_onnx_give(c, 0, weir_remainder(a, b));
     return weir_onnx_give(c, 0, weir_sub(a, weir_mul(weir_div_trunc(a, b), b)));
 }
 
@@ -56,13 +73,18 @@ weir_status weir_onnx_where(weir_onnx_call *c)
     return weir_onnx_give(c, 0, weir_where(on, a, weir_onnx_x(c, 2)));
 }
 
-/* The slope of shape (c, 1, ..., 1), or any that broadcasts: max(x, 0) + slope min(x, 0). */
+/* max(x, 0) + slope min(x, 0); the slope broadcasts, in opset 6 from the channels on. */
 weir_status weir_onnx_prelu(weir_onnx_call *c)
 {
-    weir_tensor *const x = weir_onnx_x(c, 0), *const slope = weir_onnx_x(c, 1);
-    const weir_dtype   t = weir_tensor_desc(x).dtype;
-    weir_tensor *const zero = weir_onnx_scalar(c, t, 0);
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    weir_tensor       *slope = weir_onnx_x(c, 1);
 
+    if (!x || !slope)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x), s = weir_tensor_desc(slope);
+    if (c->opset < 7 && s.ndim == 1 && d.ndim > 1)
+        slope = weir_onnx_per_channel(slope, s.dim[0], d.ndim);
+    weir_tensor *const zero = weir_onnx_scalar(c, d.dtype, 0);
     return weir_onnx_give(c, 0, weir_where(weir_gt(x, zero), x, weir_mul(x, slope)));
 }
 

@@ -190,7 +190,7 @@ weir_status weir_onnx_tile(weir_onnx_call *c)
 /* ---- gathers ---- */
 
 /* The table with the axis in front; rows; the axes of the index moved back to the axis. */
-static weir_tensor *gather_axis(weir_tensor *x, weir_tensor *index, int axis)
+weir_tensor *weir_onnx_gather_axis(weir_tensor *x, weir_tensor *index, int axis)
 {
     const weir_desc d = weir_tensor_desc(x), i = weir_tensor_desc(index);
     int             front[WEIR_MAX_DIMS], back[WEIR_MAX_DIMS], n = 0;
@@ -248,69 +248,154 @@ weir_status weir_onnx_gather(weir_onnx_call *c)
         return weir_onnx_give(c, 0, weir_squeeze(weir_narrow(x, axis, one, 1), axis));
     weir_tensor *const index = weir_onnx_x(c, 1);
     return weir_onnx_give(
-        c, 0, gather_axis(x, inside ? index : weir_onnx_wrap(c, index, d.dim[axis]), axis));
+        c, 0,
+        weir_onnx_gather_axis(x, inside ? index : weir_onnx_wrap(c, index, d.dim[axis]), axis));
 }
 
 /* Flat numbers of elements: that of the index along its axis, of the place along the others. */
+static weir_status flat_elements(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
+                                 weir_tensor **flat, int64_t *all)
+{
+    const weir_desc i = weir_tensor_desc(index);
+    int             axis;
+
+    *all = 1;
+    WEIR_TRY(index_type(c, i.dtype));
+    WEIR_TRY(weir_onnx_axis(c, weir_onnx_int(c, "axis", 0), d->ndim, &axis));
+    if (d->ndim != i.ndim)
+        return weir_onnx_refuse(c, "indices with %d axes for a tensor with %d", i.ndim, d->ndim);
+    *flat = weir_onnx_as(weir_onnx_wrap(c, index, d->dim[axis]), WEIR_I64);
+    *flat = weir_mul(*flat, weir_fill_int(c->dev, weir_scalar(WEIR_I64),
+                                          weir_onnx_product(d, axis + 1, d->ndim)));
+    for (int k = d->ndim; k-- > 0; *all *= d->dim[k]) {
+        if (k != axis && i.dim[k] > d->dim[k])
+            return weir_onnx_refuse(c, "axis %d of the indices is larger than the tensor's", k);
+        if (k != axis)
+            *flat = weir_add(*flat, weir_onnx_ramp(c, i.dim[k], *all, d->ndim, k));
+    }
+    return *flat ? WEIR_OK : weir_error_status();
+}
+
 weir_status weir_onnx_gather_elements(weir_onnx_call *c)
 {
     weir_tensor *const x = weir_onnx_x(c, 0), *const index = weir_onnx_x(c, 1);
-    int64_t stride = 1, all;
-    int     axis;
+    weir_tensor *flat;
+    int64_t      all;
 
     if (!x || !index)
         return weir_error_status();
-    const weir_desc d = weir_tensor_desc(x), i = weir_tensor_desc(index);
-    WEIR_TRY(index_type(c, i.dtype));
-    WEIR_TRY(weir_onnx_axis(c, weir_onnx_int(c, "axis", 0), d.ndim, &axis));
-    if (d.ndim != i.ndim)
-        return weir_onnx_refuse(c, "indices with %d axes for a tensor with %d", i.ndim, d.ndim);
-    weir_tensor *flat = weir_onnx_as(weir_onnx_wrap(c, index, d.dim[axis]), WEIR_I64);
-    flat = weir_mul(flat, weir_fill_int(c->dev, weir_scalar(WEIR_I64),
-                                        weir_onnx_product(&d, axis + 1, d.ndim)));
-    for (int k = d.ndim; k-- > 0; stride *= d.dim[k]) {
-        if (k != axis && i.dim[k] > d.dim[k])
-            return weir_onnx_refuse(c, "axis %d of the indices is larger than the tensor's", k);
-        if (k != axis)
-            flat = weir_add(flat, weir_onnx_ramp(c, i.dim[k], stride, d.ndim, k));
-    }
-    all = stride;
+    const weir_desc d = weir_tensor_desc(x);
+    WEIR_TRY(flat_elements(c, &d, index, &flat, &all));
     return weir_onnx_give(c, 0, weir_gather(weir_reshape(x, 1, &all), flat));
 }
 
-/* Rows of the first `batch` and the next k axes, by their flat numbers. */
-weir_status weir_onnx_gather_nd(weir_onnx_call *c)
+/* Flat numbers of the rows of the first `batch` and the next k axes; *rows: the tensor's shape with
+ * these axes as one. */
+static weir_status flat_rows(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
+                             int64_t batch, weir_tensor **flat, weir_desc *rows)
 {
-    weir_tensor *const x = weir_onnx_x(c, 0), *index = weir_onnx_x(c, 1);
-    weir_tensor       *flat = NULL;
-    int64_t            stride = 1;
-
-    if (!x || !index)
-        return weir_error_status();
-    const weir_desc d = weir_tensor_desc(x), i = weir_tensor_desc(index);
-    const int64_t   batch = weir_onnx_int(c, "batch_dims", 0);
+    const weir_desc i = weir_tensor_desc(index);
     const int64_t   k = i.ndim ? i.dim[i.ndim - 1] : 0;
+    int64_t         stride = 1;
+
+    *flat = NULL;
     WEIR_TRY(index_type(c, i.dtype));
-    if (batch < 0 || k < 1 || batch + k > d.ndim || batch >= i.ndim)
+    if (batch < 0 || k < 1 || batch + k > d->ndim || batch >= i.ndim)
         return weir_onnx_refuse(c, "%" PRId64 " indices after %" PRId64 " axes", k, batch);
-    const int whole = i.ndim - 1, rows = (int)(batch + k);
-    for (int j = rows; j-- > 0; stride *= d.dim[j]) {
+    const int whole = i.ndim - 1, front = (int)(batch + k);
+    for (int j = front; j-- > 0; stride *= d->dim[j]) {
         weir_tensor *at;
-        if (j < batch && i.dim[j] != d.dim[j])
+        if (j < batch && i.dim[j] != d->dim[j])
             return weir_onnx_refuse(c, "axis %d of the indices differs from the tensor's", j);
         if (j >= batch) {
             at = weir_squeeze(weir_narrow(index, whole, j - batch, 1), whole);
-            at = weir_onnx_as(at ? weir_onnx_wrap(c, at, d.dim[j]) : NULL, WEIR_I64);
+            at = weir_onnx_as(at ? weir_onnx_wrap(c, at, d->dim[j]) : NULL, WEIR_I64);
             at = weir_mul(at, weir_fill_int(c->dev, weir_scalar(WEIR_I64), stride));
         } else {
-            at = weir_onnx_ramp(c, d.dim[j], stride, whole, j);
+            at = weir_onnx_ramp(c, d->dim[j], stride, whole, j);
         }
-        flat = flat ? weir_add(flat, at) : at;
+        *flat = *flat ? weir_add(*flat, at) : at;
     }
-    int64_t dim[WEIR_MAX_DIMS] = {stride};
-    for (int j = rows; j < d.ndim; j++)
-        dim[j - rows + 1] = d.dim[j];
-    return weir_onnx_give(c, 0, weir_gather(weir_reshape(x, d.ndim - rows + 1, dim), flat));
+    *rows = (weir_desc){.dtype = d->dtype, .ndim = d->ndim - front + 1, .dim = {stride}};
+    for (int j = front; j < d->ndim; j++)
+        rows->dim[j - front + 1] = d->dim[j];
+    return *flat ? WEIR_OK : weir_error_status();
+}
+
+weir_status weir_onnx_gather_nd(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *index = weir_onnx_x(c, 1);
+    weir_tensor       *flat;
+    weir_desc          rows;
+
+    if (!x || !index)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    WEIR_TRY(flat_rows(c, &d, index, weir_onnx_int(c, "batch_dims", 0), &flat, &rows));
+    return weir_onnx_give(c, 0, weir_gather(weir_reshape(x, rows.ndim, rows.dim), flat));
+}
+
+/* ---- scatters ---- */
+
+/* The rows of x (v, d...) at flat numbers `at` become those of update, or the sum with them. */
+static weir_tensor *scatter_rows(weir_onnx_call *c, weir_tensor *x, weir_tensor *at,
+                                 weir_tensor *update, bool add)
+{
+    if (add || !x || !at || !update)
+        return x && at && update ? weir_scatter_add(x, at, update) : NULL;
+    const weir_desc    d = weir_tensor_desc(x), u = weir_tensor_desc(update);
+    weir_tensor *const none = weir_fill(c->dev, d, 0), *const one = weir_fill(c->dev, u, 1);
+    weir_tensor *const zero = weir_fill(c->dev, weir_scalar(d.dtype), 0);
+    weir_tensor *const hit = weir_gt(weir_scatter_add(none, at, one), zero);
+
+    return weir_where(hit, weir_scatter_add(none, at, update), x);
+}
+
+/* Duplicates are left open by ONNX where nothing is said of a sum. */
+static weir_status read_reduction(weir_onnx_call *c, bool *add)
+{
+    const char *const how = weir_onnx_str(c, "reduction", "none");
+
+    *add = strcmp(how, "add") == 0;
+    return *add || strcmp(how, "none") == 0 ? WEIR_OK : weir_onnx_refuse(c, "reduction %.20s", how);
+}
+
+static weir_status give_whole(weir_onnx_call *c, weir_tensor *y, const weir_desc *d)
+{
+    return weir_onnx_give(c, 0, y ? weir_reshape(y, d->ndim, d->dim) : NULL);
+}
+
+weir_status weir_onnx_scatter_elements(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const index = weir_onnx_x(c, 1);
+    weir_tensor *const update = weir_onnx_x(c, 2);
+    weir_tensor       *flat;
+    int64_t            all;
+    bool               add;
+
+    if (!x || !index || !update)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    WEIR_TRY(read_reduction(c, &add));
+    WEIR_TRY(flat_elements(c, &d, index, &flat, &all));
+    return give_whole(c, scatter_rows(c, weir_reshape(x, 1, &all), flat, update, add), &d);
+}
+
+weir_status weir_onnx_scatter_nd(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const index = weir_onnx_x(c, 1);
+    weir_tensor *const update = weir_onnx_x(c, 2);
+    weir_tensor       *flat;
+    weir_desc          rows;
+    bool               add;
+
+    if (!x || !index || !update)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    WEIR_TRY(read_reduction(c, &add));
+    WEIR_TRY(flat_rows(c, &d, index, 0, &flat, &rows));
+    return give_whole(c, scatter_rows(c, weir_reshape(x, rows.ndim, rows.dim), flat, update, add),
+                      &d);
 }
 
 /* By comparing with 0, 1, ..., so that an index outside gives "off" everywhere. */

@@ -148,6 +148,8 @@ weir_status weir_onnx_conv(weir_onnx_call *c)
     if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
         return weir_error_status();
     const weir_desc dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
+    if (dx.ndim == 5)
+        return weir_onnx_conv_volume(c);
     WEIR_TRY(read_window(c, &dx, &df, &w));
     const weir_conv2d_options o = {.stride = {w.stride[0], w.stride[1]},
                                    .dilation = {w.dilation[0], w.dilation[1]},
@@ -221,13 +223,15 @@ static weir_status pool(weir_onnx_call *c, bool largest)
     if (!x)
         return weir_error_status();
     const weir_desc d = weir_tensor_desc(x);
-    WEIR_TRY(read_window(c, &d, NULL, &w));
-    if (!weir_onnx_attr_of(c, "kernel_shape") || w.dilation[0] != 1 || w.dilation[1] != 1)
-        return weir_onnx_refuse(c, "dilations of pooling, or no kernel_shape");
+    if (!weir_onnx_attr_of(c, "kernel_shape"))
+        return weir_onnx_refuse(c, "no kernel_shape");
     if (largest && weir_onnx_wants(c, 1))
         return weir_onnx_refuse(c, "indices of the maxima");
-    if (up && all && !largest)
-        return weir_onnx_refuse(c, "ceil_mode with count_include_pad");
+    if (d.ndim > 4 || (up && all && !largest))
+        return weir_onnx_pool_windows(c, largest);
+    WEIR_TRY(read_window(c, &d, NULL, &w));
+    if (w.dilation[0] != 1 || w.dilation[1] != 1)
+        return weir_onnx_pool_windows(c, largest);
     const int64_t size[2] = {w.axes == 2 ? d.dim[2] : 1, d.dim[d.ndim - 1]};
     if (up)
         round_up(&w, size);

@@ -1,23 +1,13 @@
 /* op_norm.c - normalisations and dropout. */
 #include "model/onnx/ops.h"
 
-/* (c) -> (1, c, 1, ...) of ndim axes. */
-static weir_tensor *per_channel(weir_tensor *t, int64_t channels, int ndim)
-{
-    int64_t dim[WEIR_MAX_DIMS];
-
-    for (int i = 0; i < ndim; i++)
-        dim[i] = i == 1 ? channels : 1;
-    return t ? weir_reshape(t, ndim, dim) : NULL;
-}
-
 /* Statistics that are no states of the model: (x - mean) / sqrt(var + eps) scale + bias. */
 static weir_tensor *normalise(weir_onnx_call *c, const weir_desc *d, double eps)
 {
     weir_tensor *part[4];
 
     for (size_t i = 0; i < 4; i++)
-        part[i] = per_channel(weir_onnx_x(c, i + 1), d->dim[1], d->ndim);
+        part[i] = weir_onnx_per_channel(weir_onnx_x(c, i + 1), d->dim[1], d->ndim);
     weir_tensor *const factor = weir_mul(part[0], weir_rsqrt(weir_affine(part[3], 1, eps)));
     return weir_add(weir_mul(weir_sub(weir_onnx_x(c, 0), part[2]), factor), part[1]);
 }

@@ -173,8 +173,9 @@ weir_status weir_onnx_hardmax(weir_onnx_call *c)
     return weir_onnx_give(c, 0, weir_cast(at, d.dtype));
 }
 
-/* Exclusive: the sums of the axis moved on by one element. */
-weir_status weir_onnx_cumsum(weir_onnx_call *c)
+/* Exclusive: the results of the axis moved on by one element; `first` is that of no elements. */
+static weir_status running(weir_onnx_call *c, weir_tensor *(*fn)(weir_tensor *, int, bool),
+                           double          first)
 {
     weir_tensor *x = weir_onnx_x(c, 0);
     const bool   reverse = weir_onnx_int(c, "reverse", 0) != 0;
@@ -190,7 +191,18 @@ weir_status weir_onnx_cumsum(weir_onnx_call *c)
     if (weir_onnx_int(c, "exclusive", 0) != 0) {
         front[axis] = !reverse;
         back[axis] = reverse;
-        x = weir_narrow(weir_pad(x, front, back, WEIR_PAD_CONSTANT, 0), axis, reverse, d.dim[axis]);
+        x = weir_narrow(weir_pad(x, front, back, WEIR_PAD_CONSTANT, first), axis, reverse,
+                        d.dim[axis]);
     }
-    return weir_onnx_give(c, 0, weir_onnx_as(weir_cumsum(x, axis, reverse), d.dtype));
+    return weir_onnx_give(c, 0, weir_onnx_as(fn(x, axis, reverse), d.dtype));
+}
+
+weir_status weir_onnx_cumsum(weir_onnx_call *c)
+{
+    return running(c, weir_cumsum, 0);
+}
+
+weir_status weir_onnx_cumprod(weir_onnx_call *c)
+{
+    return running(c, weir_cumprod, 1);
 }

@@ -6,7 +6,7 @@
 #include "model/onnx/call.h"
 
 enum {
-    OPSET_MIN = 7,
+    OPSET_MIN = 6,
     OPSET_MAX = 28,
     PART = 1 << 20              /* bytes of a tensor that are read at a time */
 };

@@ -1,5 +1,5 @@
 /* ops.h - the functions of the table's rows, and what several of them share.
- * Defined in op_*.c; shared.c has the helpers. */
+ * Defined in op_*.c; shared.c has the helpers, op_index.c and op_pool.c some. */
 #ifndef WEIR_MODEL_ONNX_OPS_H
 #define WEIR_MODEL_ONNX_OPS_H
 
@@ -23,6 +23,16 @@ weir_tensor *weir_onnx_wrap(weir_onnx_call *c, weir_tensor *index, int64_t n);
 /* x in another type, x itself if it has the type; x without changes as a result of its own. */
 weir_tensor *weir_onnx_as(weir_tensor *x, weir_dtype t);
 weir_tensor *weir_onnx_same(weir_tensor *x);
+
+/* x with its axis replaced by those of the index, which is inside. */
+weir_tensor *weir_onnx_gather_axis(weir_tensor *x, weir_tensor *index, int axis);
+
+/* Pooling and convolution over windows that Weir's own lack; in op_pool.c. */
+weir_status weir_onnx_pool_windows(weir_onnx_call *c, bool largest);
+weir_status weir_onnx_conv_volume(weir_onnx_call *c);
+
+/* (c) -> (1, c, 1, ...) of ndim axes. */
+weir_tensor *weir_onnx_per_channel(weir_tensor *t, int64_t channels, int ndim);
 
 /* eps as the options of norms take it: 0 stays 0. */
 double weir_onnx_eps(double eps);

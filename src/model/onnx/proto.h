@@ -1,5 +1,5 @@
 /* proto.h - what an ONNX file says: nodes, attributes, tensors, inputs and outputs.
- * Defined in pool.c, fields.c, tensor.c and proto.c.
+ * Defined in pool.c, tensor.c and proto.c.
  *
  * Everything lies in one pool and is freed with it. Names of values are numbers ("slots") of one
  * table, so a walk needs no look-up by text. Elements of tensors stay in the file.

@@ -49,3 +49,12 @@ int64_t weir_onnx_product(const weir_desc *d, int from, int to)
         n *= d->dim[i];
     return n;
 }
+
+weir_tensor *weir_onnx_per_channel(weir_tensor *t, int64_t channels, int ndim)
+{
+    int64_t dim[WEIR_MAX_DIMS];
+
+    for (int i = 0; i < ndim; i++)
+        dim[i] = i == 1 ? channels : 1;
+    return t ? weir_reshape(t, ndim, dim) : NULL;
+}
