@@ -2,11 +2,13 @@
 """onnx_backend.py - runs the node tests of the onnx package: how many pass, are refused, are wrong.
 
     onnx_backend.py [LIBRARY] [--only TEXT] [--list refused|wrong|passed] [--set node|simple|...]
+                    [--table FILE]
 
-LIBRARY: libweir.so (build/libweir.so). Needs the packages onnx and numpy. Each case runs with the
+LIBRARY: libweir.so (default: that of the folder WEIR_BUILD, or of build). Needs the packages onnx
+and numpy; bfloat16 needs ml_dtypes, too. Each case runs with the
 graph off and on; it passes if both agree with the expected outputs within the case's tolerance and
-with each other to the bit. Two exceptions: results in float16 may be two units in the last place
-further away, because the expected ones round every intermediate to float16 and are themselves as
+with each other to the bit. Two exceptions: results in float16 and bfloat16 may be further away by
+2^-10 and 2^-7 of themselves or of 1, because the expected ones round every intermediate and are as
 far from the exact ones; and where a case draws random numbers, which ONNX leaves open, an element
 of dropout must be 0 or as large as without it. A case that is refused fails with a sentence before
 or while it is recorded. Exit code 1 if one is wrong.
@@ -25,6 +27,11 @@ import onnx
 
 TYPES = {np.dtype("float32"): 0, np.dtype("float64"): 1, np.dtype("int32"): 2,
          np.dtype("int64"): 3, np.dtype("uint8"): 4, np.dtype("bool"): 5, np.dtype("float16"): 6}
+try:
+    from ml_dtypes import bfloat16
+    TYPES[np.dtype(bfloat16)] = 7
+except ImportError:
+    pass
 DROPS = ("test_training_dropout_default", "test_training_dropout")
 DTYPES = {number: dtype for dtype, number in TYPES.items()}
 
@@ -82,7 +89,7 @@ class Library:
     def array(self, t):
         desc = self.lib.weir_tensor_desc(t)
         if desc.dtype not in DTYPES:
-            raise Refused("an output of bf16")
+            raise Refused("an output of bfloat16, which NumPy lacks without ml_dtypes")
         array = np.empty(desc.dim[:desc.ndim], DTYPES[desc.dtype])
         self.check(self.lib.weir_read(t, array.ctypes.data, array.nbytes) == 0)
         return array
@@ -163,8 +170,10 @@ def data_sets(case):
 def compare(case, off, on, want):
     if off.dtype != want.dtype or off.shape != want.shape:
         return f"{off.dtype}{off.shape} in place of {want.dtype}{want.shape}"
-    rtol = case.rtol + (2 ** -10 if want.dtype == np.float16 else 0)
-    if not np.allclose(off, want, rtol=rtol, atol=case.atol, equal_nan=True):
+    name = str(want.dtype)
+    unit = {"float16": 2 ** -10, "bfloat16": 2 ** -7}.get(name, 0)
+    near = (off, want) if name != "bfloat16" else (off.astype(np.float32), want.astype(np.float32))
+    if not np.allclose(*near, rtol=case.rtol + unit, atol=case.atol + unit, equal_nan=True):
         gap = np.abs(off.astype(np.float64) - want.astype(np.float64))
         return f"differs by {np.nanmax(gap) if gap.size else 0}"
     return None if off.tobytes() == on.tobytes() else "the graph changes bits"
@@ -197,13 +206,26 @@ def run_case(library, case):
     return None
 
 
+def write_table(path, kind, counts, reasons):
+    lines = [f"# onnx.backend.test, {kind} cases, onnx {onnx.__version__}", "",
+             "Written by `bench/onnx_backend.py --table`: each case with the graph off and on.", "",
+             "| cases | passed | refused in a sentence | wrong |", "|---:|---:|---:|---:|",
+             f"| {sum(counts.values())} | {counts['passed']} | {counts['refused']} | "
+             f"{counts['wrong']} |", "", "| refused | why |", "|---:|---|"]
+    lines += [f"| {count} | {' '.join(why.split())} |" for why, count in reasons.most_common()]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("library", nargs="?", default="build/libweir.so")
+    parser.add_argument("library", nargs="?", default=os.path.join(
+        os.environ.get("WEIR_BUILD", "build"), "libweir.so"))
     parser.add_argument("--only", default="")
     parser.add_argument("--list", choices=("refused", "wrong", "passed"), action="append",
                         default=[])
     parser.add_argument("--set", default="node")
+    parser.add_argument("--table", help="write the counts there as Markdown")
     options = parser.parse_args()
     library = Library(os.path.abspath(options.library))
     counts = collections.Counter()
@@ -223,6 +245,8 @@ def main():
             print(f"{verdict:8}{case.name}: {wrong or ''}")
     print(f"{options.set}: {sum(counts.values())} cases, {counts['passed']} passed, "
           f"{counts['refused']} refused, {counts['wrong']} wrong")
+    if options.table:
+        write_table(options.table, options.set, counts, reasons)
     if "refused" not in options.list:
         for reason, count in reasons.most_common(12):
             print(f"  {count:4} {reason}")
