@@ -19,7 +19,8 @@ MAX_FUNCTION = 60
 # Folders of modules: the name of the package in them ("": scripts that import each other by file
 # name), and folders whose modules are imported by the package's name too, as weir.__path__ says.
 ROOTS = {"python/weir": ("weir", ("singa",)), "test": ("", ()), "test/python": ("", ()),
-         "test/python/singa": ("", ()), "test/python/data": ("", ()), "test/pytorch": ("", ()),
+         "test/python/singa": ("", ()), "test/python/data": ("", ()),
+         "test/python/pytorch": ("", ()), "test/pytorch": ("", ()),
          "test/tree": ("tree", ()), "bench": ("", ()), "examples/python": ("", ())}
 GENERATED = {"weir._capi", "weir._swig"}    # by the build: they import nothing of the package
 LINTED = ("python", "test", "bench", "examples")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import singa_wrap as singa_wrap
     from . import snapshot as snapshot
     from . import sonnx as sonnx
+    from . import torch as torch    # noqa: F401
     from . import transforms as transforms
     from . import utils as utils
     from .checkpoint import checkpoint as checkpoint
@@ -73,6 +74,7 @@ __version__ = capi.weir_version()
 MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "metrics", "model",
            "module", "onnx", "opt", "optimizer", "plot", "singa_wrap", "snapshot", "sonnx",
            "tensor", "transforms", "utils")
+OPTIONAL = ("torch",)       # the same, for what is installed beside this package
 _NAMES = {
     "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
@@ -123,7 +125,7 @@ if not TYPE_CHECKING:       # for checkers of types there are no other names
             value = getattr(importlib.import_module(f"weir.{_MODULE_OF[name]}"), name)
             globals()[name] = value
             return value
-        if name in MODULES:
+        if name in MODULES or name in OPTIONAL:
             return importlib.import_module(f"weir.{name}")
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
 

@@ -1,0 +1,16 @@
+"""torch - models of PyTorch whose training step runs in Weir, within a budget in bytes.
+
+    step = weir.torch.Step(model, loss_fn, optimizer, (x, y), budget="512MB")
+    for x, y in loader:
+        loss = step(x, y)
+
+PyTorch is needed here alone: `import weir` works without it.
+"""
+from __future__ import annotations
+
+from .capture import Captured as Captured, capture as capture
+from .step import Step as Step
+from .table import Refused as Refused, rules as rules
+from .translate import Unsupported as Unsupported, UnsupportedError as UnsupportedError
+
+__all__ = ["Captured", "Refused", "Step", "Unsupported", "UnsupportedError", "capture", "rules"]

@@ -1,0 +1,63 @@
+"""memory - elements of torch's tensors in the core's memory and back, with all bits.
+
+A view is a tensor of torch over memory of the core (DLPack, no copy). The core never moves a tensor
+whose address it has given away, so a budget then keeps it where it is.
+"""
+from __future__ import annotations
+
+import torch
+
+from .. import _capi as capi
+from ..core import Device
+from ..exchange import CPU
+from ..typing import Handle
+from .table import type_of
+
+# Types that NumPy lacks, by one of the same size.
+SAME_SIZE = {torch.bfloat16: torch.int16}
+
+
+def write(handle: Handle, t: torch.Tensor) -> None:
+    """Copies the elements of a tensor of the same shape and type to the core."""
+    t = t.detach().to("cpu").contiguous()
+    t = t.view(SAME_SIZE.get(t.dtype, t.dtype))
+    capi.write(handle, t.numpy())
+
+
+def read(handle: Handle, like: torch.Tensor) -> torch.Tensor:
+    """A new tensor with the core's elements, of the shape and type of another."""
+    out = torch.empty(like.shape, dtype=like.dtype)
+    capi.read(handle, out.view(SAME_SIZE.get(out.dtype, out.dtype)).numpy())
+    return out
+
+
+def new_state(device: Device, t: torch.Tensor, name: str | None = None) -> Handle:
+    """A state of the core with the elements of a tensor."""
+    handle = capi.weir_state(device.handle, (type_of(t.dtype), tuple(t.shape)), name)
+    write(handle, t)
+    return handle
+
+
+def new_param(device: Device, t: torch.Tensor, name: str) -> Handle:
+    """A parameter of the core with the elements of a tensor."""
+    handle = capi.weir_param(device.handle, (type_of(t.dtype), tuple(t.shape)), name)
+    write(handle, t)
+    return handle
+
+
+class _Export:
+    """A tensor of the core as what torch.from_dlpack takes."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+    def __dlpack__(self, **how: object) -> object:
+        return capi.dlpack_export(self.handle, False, False, False)
+
+
+def view(handle: Handle) -> torch.Tensor:
+    """A tensor over the memory of the core, which lives as long as the view."""
+    return torch.from_dlpack(_Export(handle))       # type: ignore

@@ -1,0 +1,321 @@
+"""shapes - rows of the table: views, parts, joins, indices, new tensors."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import dtype as TorchType
+
+from .. import _capi as capi
+from ..typing import Handle, Number
+from .table import (Call, Refused, aten, axis_of, cast, dtype_of, filled, operand, require,
+                    shape_of)
+
+LAST = 2 ** 63 - 1
+
+
+@aten("view.default", "reshape.default", "_unsafe_view.default", "flatten.using_ints",
+      "unflatten.int", "view_as.default", "squeeze.default", "squeeze.dim", "squeeze.dims",
+      "unsqueeze.default", "_reshape_copy.default")
+def reshaped(at: Call, self: Handle, *how: object) -> Handle:
+    """The same elements in another shape."""
+    return capi.weir_reshape(self, at.shape)
+
+
+@aten("permute.default")
+def permute(at: Call, self: Handle, dims: Sequence[int]) -> Handle:
+    """Axes in another order."""
+    return capi.weir_transpose(self, [axis_of(d, len(dims)) for d in dims])
+
+
+@aten("transpose.int", "swapaxes.default")
+def transpose(at: Call, self: Handle, dim0: int, dim1: int) -> Handle:
+    """Two axes exchanged."""
+    axes = list(range(len(shape_of(self))))
+    if axes:
+        a, b = axis_of(dim0, len(axes)), axis_of(dim1, len(axes))
+        axes[a], axes[b] = axes[b], axes[a]
+    return capi.weir_transpose(self, axes)
+
+
+@aten("t.default")
+def t(at: Call, self: Handle) -> Handle:
+    """A matrix transposed."""
+    return self if len(shape_of(self)) < 2 else capi.weir_transpose(self, (1, 0))
+
+
+@aten("expand.default", "expand_as.default")
+def expand(at: Call, self: Handle, *how: object, implicit: bool = False) -> Handle:
+    """Repeated as a view."""
+    return capi.weir_broadcast_to(self, (dtype_of(self), at.shape))
+
+
+@aten("repeat.default")
+def repeat(at: Call, self: Handle, repeats: Sequence[int]) -> Handle:
+    """The whole several times along each axis."""
+    shape = shape_of(self)
+    x = capi.weir_reshape(self, (1,) * (len(repeats) - len(shape)) + shape)
+    return capi.weir_tile(x, tuple(repeats))
+
+
+def _bounds(x: Handle) -> tuple[list[int], list[int], list[int]]:
+    axes = len(shape_of(x))
+    return [0] * axes, [LAST] * axes, [1] * axes
+
+
+@aten("slice.Tensor")
+def slice_(at: Call, self: Handle, dim: int = 0, start: int | None = None,
+           end: int | None = None, step: int = 1) -> Handle:
+    """A part of one axis."""
+    begin, until, by = _bounds(self)
+    axis = axis_of(dim, len(begin))
+    begin[axis], until[axis], by[axis] = start or 0, LAST if end is None else end, step
+    if capi.weir_tensor_desc(self)[1] == at.shape and step == 1:
+        return self
+    return capi.weir_slice(self, begin, until, by)
+
+
+@aten("select.int")
+def select(at: Call, self: Handle, dim: int, index: int) -> Handle:
+    """One place of an axis."""
+    shape = shape_of(self)
+    axis = axis_of(dim, len(shape))
+    return capi.weir_squeeze(
+        capi.weir_narrow(self, axis, index + shape[axis] if index < 0 else index, 1), axis)
+
+
+@aten("narrow.default")
+def narrow(at: Call, self: Handle, dim: int, start: int, length: int) -> Handle:
+    """A part of one axis."""
+    return capi.weir_narrow(self, dim, start, length)
+
+
+def _parts(self: Handle, dim: int, sizes: Sequence[int]) -> tuple[Handle, ...]:
+    begins = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(capi.weir_narrow(self, dim, b, n) for b, n in zip(begins, sizes))
+
+
+@aten("split.Tensor")
+def split(at: Call, self: Handle, split_size: int, dim: int = 0) -> tuple[Handle, ...]:
+    """Parts of a size; the last may be smaller."""
+    whole = shape_of(self)[dim]
+    return _parts(self, dim, [min(split_size, whole - b) for b in range(0, whole, split_size)])
+
+
+@aten("split_with_sizes.default", "split.sizes")
+def split_with_sizes(at: Call, self: Handle, split_sizes: Sequence[int],
+                     dim: int = 0) -> tuple[Handle, ...]:
+    """Parts of sizes."""
+    return _parts(self, dim, split_sizes)
+
+
+@aten("chunk.default")
+def chunk(at: Call, self: Handle, chunks: int, dim: int = 0) -> tuple[Handle, ...]:
+    """Equal parts, at most `chunks`."""
+    return split(at, self, -(-shape_of(self)[dim] // chunks), dim)
+
+
+@aten("unbind.int")
+def unbind(at: Call, self: Handle, dim: int = 0) -> tuple[Handle, ...]:
+    """Each place of an axis."""
+    axis = axis_of(dim, len(shape_of(self)))
+    return tuple(capi.weir_squeeze(x, axis) for x in _parts(self, axis, [1] * shape_of(self)[axis]))
+
+
+@aten("cat.default", "concat.default")
+def cat(at: Call, tensors: Sequence[Handle], dim: int = 0) -> Handle:
+    """One after the other; empty vectors count for nothing."""
+    every = [cast(x, at.dtype) for x in tensors if shape_of(x) != (0,)]
+    return capi.weir_concat(every, dim)
+
+
+@aten("stack.default")
+def stack(at: Call, tensors: Sequence[Handle], dim: int = 0) -> Handle:
+    """Along a new axis."""
+    return capi.weir_stack([cast(x, at.dtype) for x in tensors],
+                           axis_of(dim, len(at.shape)))
+
+
+@aten("flip.default")
+def flip(at: Call, self: Handle, dims: Sequence[int]) -> Handle:
+    """Axes backwards."""
+    begin, until, by = _bounds(self)
+    for d in dims:
+        axis = axis_of(d, len(begin))
+        begin[axis], until[axis], by[axis] = LAST, -LAST - 1, -1
+    return capi.weir_slice(self, begin, until, by)
+
+
+@aten("roll.default")
+def roll(at: Call, self: Handle, shifts: Sequence[int], dims: Sequence[int] = ()) -> Handle:
+    """Axes turned: what leaves at the end comes in at the front."""
+    shape = shape_of(self)
+    if not dims:
+        n = 1
+        for size in shape:
+            n *= size
+        flat = roll(at, capi.weir_reshape(self, (n,)), shifts, (0,))
+        return capi.weir_reshape(flat, shape)
+    x = self
+    for shift, d in zip(shifts, dims):
+        n = shape[d]
+        by = shift % n if n else 0
+        if by:
+            x = capi.weir_concat([capi.weir_narrow(x, d, n - by, by),
+                                  capi.weir_narrow(x, d, 0, n - by)], d)
+    return x
+
+
+@aten("constant_pad_nd.default")
+def constant_pad(at: Call, self: Handle, pad: Sequence[int], value: Number = 0) -> Handle:
+    """A margin of a value, or less than there was where a number is negative."""
+    return _padded(self, pad, capi.WEIR_PAD_CONSTANT, float(value))
+
+
+def _padded(x: Handle, pad: Sequence[int], mode: int, value: float) -> Handle:
+    axes = len(shape_of(x))
+    before, after = [0] * axes, [0] * axes
+    for i in range(len(pad) // 2):
+        before[axes - 1 - i], after[axes - 1 - i] = pad[2 * i], pad[2 * i + 1]
+    for axis, (b, a) in enumerate(zip(before, after)):
+        if b < 0 or a < 0:
+            n = shape_of(x)[axis]
+            x = capi.weir_narrow(x, axis, max(-b, 0), n + min(b, 0) + min(a, 0))
+    return capi.weir_pad(x, [max(b, 0) for b in before], [max(a, 0) for a in after], mode, value)
+
+
+@aten("pad.default")
+def pad(at: Call, self: Handle, pad: Sequence[int], mode: str = "constant",
+        value: Number | None = None) -> Handle:
+    """A margin."""
+    modes = {"constant": capi.WEIR_PAD_CONSTANT, "reflect": capi.WEIR_PAD_REFLECT,
+             "replicate": capi.WEIR_PAD_EDGE}
+    if mode not in modes:
+        raise Refused(f"mode={mode!r}")
+    return _padded(self, pad, modes[mode], float(value or 0))
+
+
+@aten("embedding.default")
+def embedding(at: Call, weight: Handle, indices: Handle, padding_idx: int = -1,
+              scale_grad_by_freq: bool = False, sparse: bool = False) -> Handle:
+    """Rows of a table. The row of padding_idx gets no gradient."""
+    require(not scale_grad_by_freq, "scale_grad_by_freq")
+    rows = capi.weir_gather(weight, indices)
+    if padding_idx < 0:
+        return rows
+    padding = capi.weir_eq(indices, filled(at, padding_idx, dtype_of(indices)))
+    return capi.weir_where(capi.weir_unsqueeze(padding, -1), capi.weir_detach(rows), rows)
+
+
+def _counted(index: Handle, rows: int, at: Call) -> Handle:
+    """An index whose negative values count from the end."""
+    return capi.weir_where(capi.weir_lt(index, filled(at, 0, dtype_of(index))),
+                           capi.weir_add(index, filled(at, rows, dtype_of(index))), index)
+
+
+@aten("index_select.default")
+def index_select(at: Call, self: Handle, dim: int, index: Handle) -> Handle:
+    """Places of an axis by a vector of indices."""
+    axes = len(shape_of(self))
+    axis = axis_of(dim, axes)
+    if axis == 0:
+        return capi.weir_gather(self, index)
+    order = [axis, *[i for i in range(axes) if i != axis]]
+    back = [order.index(i) for i in range(axes)]
+    return capi.weir_transpose(capi.weir_gather(capi.weir_transpose(self, order), index), back)
+
+
+@aten("index.Tensor")
+def index(at: Call, self: Handle, indices: Sequence[Handle | None]) -> Handle:
+    """self[..., i, j, ...]: neighbouring axes by indices that are broadcast to one shape."""
+    at_axes = [i for i, x in enumerate(indices) if x is not None]
+    given = [x for x in indices if x is not None]
+    require(at_axes == list(range(at_axes[0], at_axes[-1] + 1)), "indices of axes that are apart")
+    require(all(dtype_of(x) != capi.WEIR_BOOL for x in given), "a mask as an index")
+    shape, first, n = shape_of(self), at_axes[0], len(given)
+    rest = [*range(first), *range(first + n, len(shape))]
+    x = capi.weir_transpose(self, [*at_axes, *rest]) if first else self
+    flat, rows = None, 1
+    for axis, one in zip(at_axes, given):
+        where = cast(_counted(one, shape[axis], at), capi.WEIR_I64)
+        flat = where if flat is None else capi.weir_add(
+            capi.weir_mul(flat, filled(at, shape[axis], capi.WEIR_I64)), where)
+        rows *= shape[axis]
+    table = capi.weir_reshape(x, (rows, *[shape[i] for i in rest]))
+    y = capi.weir_gather(table, flat)
+    axes = len(shape_of(y)) - len(rest)         # of the indices: they go where the first was
+    order = [*range(axes, axes + first), *range(axes), *range(axes + first, axes + len(rest))]
+    return capi.weir_transpose(y, order) if first else y
+
+
+@aten("gather.default")
+def gather(at: Call, self: Handle, dim: int, index: Handle, sparse_grad: bool = False) -> Handle:
+    """self at index along an axis, each other axis at its own place."""
+    shape, places = shape_of(self), shape_of(index)
+    axis = axis_of(dim, len(shape)) if shape else 0
+    if not shape:
+        return capi.weir_reshape(self, places)
+    flat, stride = None, 1
+    for i in reversed(range(len(shape))):
+        if i == axis:
+            at_i = cast(index, capi.WEIR_I64)
+        else:
+            line = capi.weir_arange(at.device.handle, capi.WEIR_I64, places[i], 0.0, 1.0)
+            at_i = capi.weir_reshape(line, [places[i] if k == i else 1 for k in range(len(shape))])
+        part = capi.weir_mul(at_i, filled(at, stride, capi.WEIR_I64)) if stride != 1 else at_i
+        flat = part if flat is None else capi.weir_add(flat, part)
+        stride *= shape[i]
+    return capi.weir_gather(capi.weir_reshape(self, (stride,)), flat)
+
+
+@aten("full.default", "full_like.default", "new_full.default")
+def full(at: Call, size: object, fill_value: Number | Handle, *more: object,
+         dtype: TorchType | None = None) -> Handle:
+    """A value everywhere."""
+    if not isinstance(fill_value, (int, float)):
+        raise Refused("a tensor as the value")
+    return filled(at, fill_value, at.dtype, at.shape)
+
+
+@aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format",
+      "empty_like.default", "new_empty.default")
+def zeros(at: Call, size: object, *more: object, dtype: TorchType | None = None) -> Handle:
+    """0 everywhere; what PyTorch leaves unwritten, too."""
+    return filled(at, 0, at.dtype, at.shape)
+
+
+@aten("ones.default", "ones_like.default", "new_ones.default")
+def ones(at: Call, size: object, *more: object, dtype: TorchType | None = None) -> Handle:
+    """1 everywhere."""
+    return filled(at, 1, at.dtype, at.shape)
+
+
+@aten("fill.Scalar", "fill.Tensor", "copy.default")
+def fill(at: Call, self: Handle, value: Handle | Number, non_blocking: bool = False) -> Handle:
+    """A value, or the elements of another tensor, in the place of self."""
+    return capi.weir_broadcast_to(operand(at, value, at.dtype), (at.dtype, at.shape))
+
+
+def _triangle(at: Call, self: Handle, diagonal: int, lower: bool) -> Handle:
+    n, m = shape_of(self)[-2:]
+    line = [capi.weir_arange(at.device.handle, capi.WEIR_I64, k, 0.0, 1.0) for k in (n, m)]
+    rows = capi.weir_add(capi.weir_reshape(line[0], (n, 1)), filled(at, diagonal, capi.WEIR_I64))
+    kept = (capi.weir_le if lower else capi.weir_ge)(line[1], rows)
+    return capi.weir_where(kept, self, filled(at, 0, dtype_of(self)))
+
+
+@aten("tril.default")
+def tril(at: Call, self: Handle, diagonal: int = 0) -> Handle:
+    """0 above a diagonal."""
+    return _triangle(at, self, diagonal, True)
+
+
+@aten("triu.default")
+def triu(at: Call, self: Handle, diagonal: int = 0) -> Handle:
+    """0 below a diagonal."""
+    return _triangle(at, self, diagonal, False)
+
+
+@aten("one_hot.default")
+def one_hot(at: Call, self: Handle, num_classes: int = -1) -> Handle:
+    """1 at the index."""
+    return capi.weir_one_hot(self, at.shape[-1], at.dtype)

@@ -1,0 +1,371 @@
+"""step - a training step of a PyTorch model that runs in Weir: one graph, one budget."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Union
+
+import torch
+from torch import dtype as TorchType
+
+from .. import _capi as capi
+from .. import core
+from ..errors import GraphWarning, InvalidError
+from ..graph import Graph, Stats
+from ..typing import Budget, Handle
+from . import memory
+from .capture import Captured, Loss, Node, WithLoss, capture
+from .table import type_of
+from .translate import Translation, problems, refuse
+from .updates import Rule, groups_of, rule_of
+
+Signature = tuple[tuple[tuple[int, ...], TorchType], ...]
+Batch = Union[torch.Tensor, Sequence[torch.Tensor]]
+
+
+@dataclass
+class Plan:
+    """A recorded step for batches of one signature."""
+
+    graph: Graph
+    inputs: list[Handle | None]         # None: the step does not read it
+    loss: Handle
+    gradients: dict[str, Handle] = field(default_factory=dict)
+
+
+class Tensors:
+    """Parameters and buffers of a model in the core; several names may mean one tensor."""
+
+    def __init__(self, model: torch.nn.Module, trained: set[torch.Tensor], device: core.Device,
+                 views: bool) -> None:
+        self.handles: dict[str, Handle] = {}
+        self.tensors: dict[str, torch.Tensor] = {}      # of the model, by their first names
+        self.first: dict[str, str] = {}
+        known: dict[torch.Tensor, str] = {}
+        named = [*model.named_parameters(remove_duplicate=False),
+                 *model.named_buffers(remove_duplicate=False)]
+        for name, t in named:
+            self.first[name] = known.setdefault(t, name)
+            if self.first[name] != name:
+                continue
+            make = memory.new_param if t in trained else memory.new_state
+            self.tensors[name] = t
+            self.handles[name] = make(device, t, name)
+            if views:
+                t.data = memory.view(self.handles[name])
+
+    def handle(self, name: str) -> Handle:
+        """The core's tensor of a parameter or buffer."""
+        return self.handles[self.first[name]]
+
+
+class Step:
+    """A training step: forward, loss, gradients and update, planned and run by Weir.
+
+        step = weir.torch.Step(model, loss_fn, optimizer, (x, y), budget="512MB")
+        for x, y in loader:
+            loss = step(x, y)
+
+    model: in training mode while it is captured. loss_fn(model(*inputs), *targets); the last
+    `targets` tensors (1) of the example are its targets. loss_fn None: the model is given the whole
+    batch and returns the loss, or an object with `loss`. optimizer: SGD, Adam, AdamW, RMSprop and
+    Adagrad of torch.optim are computed by Weir with the numbers of param_groups at each step;
+    for any other Weir computes gradients and the optimiser runs in torch, with a warning.
+
+    budget, policy: of the whole step, as in weir.Graph. precision: "bf16" or "f16" runs products in
+    that type. clip_norm, clip_value: limits of gradients. views: parameters, buffers and the
+    optimiser's states are tensors over Weir's memory, so torch sees each update at once; False lets
+    a budget move them elsewhere, and sync() copies them back. gradients: keep the gradients of each
+    step, for gradients(). A batch of another signature is captured and planned at its first use,
+    at most max_plans of them, in one arena.
+    """
+
+    def __init__(self, model: torch.nn.Module, loss_fn: Loss | None,
+                 optimizer: torch.optim.Optimizer, example: Batch, budget: Budget | None = None,
+                 policy: str | None = None, precision: str | None = None, *, targets: int = 1,
+                 views: bool = True, clip_norm: float = 0.0, clip_value: float = 0.0,
+                 gradients: bool = False, max_plans: int = 8,
+                 device: core.Device | None = None) -> None:
+        self.model, self.optimizer = model, optimizer
+        self._loss, self._views, self._max_plans = loss_fn, views, max_plans
+        self._budget, self._policy = budget, policy
+        self._half = _half(precision)
+        self._clip = (clip_norm, clip_value)
+        self.device: core.Device = core.cpu() if device is None else device
+        batch = _batch(example)
+        self._targets = targets if loss_fn is not None else 0
+        self._rule = rule_of(optimizer)
+        if self._rule is None:
+            warnings.warn(f"torch.optim.{type(optimizer).__name__} with these settings runs in "
+                          "torch, behind the step: its memory is outside the budget", GraphWarning,
+                          stacklevel=2)
+        self._keep = gradients or self._rule is None
+        captured = self._capture(batch)
+        trained = {p for group in optimizer.param_groups for p in group["params"]
+                   if p.requires_grad}
+        self.tensors = Tensors(model, trained, self.device, views)
+        self._states = States(self, self._rule)
+        self._plans: dict[Signature, Plan] = {}
+        self._last = self._plan(batch, captured)
+
+    def _capture(self, batch: Sequence[torch.Tensor]) -> Captured:
+        whole = WithLoss(self.model, self._loss, len(batch) - self._targets)
+        mode = self.model.training
+        whole.train()
+        try:
+            captured = capture(whole, batch)
+        finally:
+            self.model.train(mode)
+        refuse(problems(captured))
+        captured.names = {node: name.removeprefix("model.")
+                          for node, name in captured.names.items()}
+        captured.changed = [(node, name.removeprefix("model.")) for node, name in captured.changed]
+        return captured
+
+    # -- recording --
+
+    def _plan(self, batch: Sequence[torch.Tensor], captured: Captured) -> Plan:
+        inputs: dict[Node, Handle] = {}
+        for node, t in zip(captured.inputs, batch):
+            if node.users:
+                inputs[node] = capi.weir_input(self.device.handle,
+                                               (type_of(t.dtype), tuple(t.shape)))
+        graph = Graph(self.device, budget=self._budget, policy=self._policy,
+                      shared_budget=self._budget is not None)
+        translation = Translation(captured, self.device, self.tensors.handle)
+        with graph, self.device.taped():
+            loss, kept = self._record(translation, inputs)
+            translation.values.clear()      # what is alive at the end of the block would be kept
+        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kept)
+        self._plans[_signature(batch)] = plan
+        return plan
+
+    def _record(self, translation: Translation, inputs: dict[Node, Handle]
+                ) -> tuple[Handle, dict[str, Handle]]:
+        if self._half is not None:
+            capi.weir_autocast_begin(self.device.handle, self._half)
+        try:
+            translation.run(inputs)
+        finally:
+            if self._half is not None:
+                capi.weir_autocast_end(self.device.handle)
+        result = translation.argument(translation.graph.outputs[0])
+        if not isinstance(result, capi.weir_tensor) or \
+                capi.weir_tensor_desc(result)[1] not in ((), (1,)):
+            raise InvalidError("the loss must be one tensor of one element")
+        loss = capi.weir_reshape(result, ())
+        names = [name for name, h in self.tensors.handles.items() if capi.weir_tensor_needs_grad(h)]
+        handles = [self.tensors.handles[name] for name in names]
+        found = {n: g for n, g in zip(names, capi.gradients(loss, None, handles)) if g is not None}
+        translation.assign_buffers()
+        kept = {name: capi.weir_keep(g) for name, g in found.items()} if self._keep else {}
+        self._states.record(self._clipped(found))
+        return capi.weir_keep(loss), kept
+
+    def _clipped(self, grads: dict[str, Handle]) -> dict[str, Handle]:
+        norm, value = self._clip
+        for limit, by_norm in ((value, False), (norm, True)):
+            if limit > 0:
+                params = [self.tensors.handles[name] for name in grads]
+                limited, _ = capi.clip(params, list(grads.values()), limit, by_norm)
+                grads = dict(zip(grads, limited))
+        return grads
+
+    # -- running --
+
+    def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
+        """Runs one step on a batch and returns its loss, a tensor of its own."""
+        plan = self._plans.get(_signature(batch))
+        if plan is None:
+            if len(self._plans) >= self._max_plans:
+                raise InvalidError(f"a batch of another signature, {_signature(batch)}: there are "
+                                   f"{self._max_plans} plans already (max_plans)")
+            plan = self._plan(batch, self._capture(batch))
+        for handle, t in zip(plan.inputs, batch):
+            if handle is not None:
+                memory.write(handle, t)
+        self._states.before()
+        plan.graph.run()
+        self._last = plan
+        self._states.after(plan)
+        kind = capi.weir_tensor_desc(plan.loss)[0]
+        return memory.read(plan.loss, torch.empty((), dtype=_torch_type(kind)))
+
+    def gradients(self) -> dict[str, torch.Tensor]:
+        """The gradients of the last step by the names of parameters, before clipping."""
+        if not self._last.gradients:
+            raise InvalidError("gradients are not kept: Step(..., gradients=True)")
+        return {name: memory.read(h, self.tensors.tensors[name])
+                for name, h in self._last.gradients.items()}
+
+    def sync(self) -> None:
+        """Writes parameters, buffers and the optimiser's states back into torch's tensors. With
+        views they are there already, but for the optimiser's numbers of steps."""
+        if not self._views:
+            for name, t in self.tensors.tensors.items():
+                with torch.no_grad():
+                    t.copy_(memory.read(self.tensors.handles[name], t))
+        self._states.sync()
+
+    def load(self) -> None:
+        """The other way: takes over what torch's tensors of model and optimiser hold now. Not
+        needed for parameters and buffers that are views, whose changes Weir sees."""
+        if not self._views:
+            for name, t in self.tensors.tensors.items():
+                memory.write(self.tensors.handles[name], t)
+        self._states.load()
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the batch that ran last: texts, pictures, measure()."""
+        return self._last.graph
+
+    @property
+    def stats(self) -> Stats:
+        """Its numbers: nodes, planned bytes, times; see weir_graph_stats."""
+        return self._last.graph.stats
+
+
+class States:
+    """An optimiser's states in the core, and the vectors of numbers of its groups."""
+
+    def __init__(self, step: Step, rule: Rule | None) -> None:
+        self._device, self._optimizer, self._rule = step.device, step.optimizer, rule
+        self._tensors, self._views = step.tensors, step._views
+        self._count = 0
+        self._handles: dict[str, dict[str, Handle]] = {}
+        self._groups: list[Handle] = []
+        self._written: list[list[float]] = []
+        if rule is None:
+            return
+        self._step = capi.weir_state(self._device.handle, (capi.WEIR_F64, ()), "step")
+        self._names = {t: name for name, t in step.tensors.tensors.items()}
+        for group in groups_of(self._optimizer):
+            numbers = rule.numbers(group, 1)
+            self._groups.append(capi.weir_input(self._device.handle,
+                                                (capi.WEIR_F64, (len(numbers),))))
+            self._written.append([])
+            for p in group["params"]:
+                if p.requires_grad and p in self._names:
+                    self._make(p, rule.states(group))
+        self._fixed = self._settings()
+        self.load()
+        self._optimizer.register_state_dict_pre_hook(lambda *_: self.sync())
+        self._optimizer.register_load_state_dict_post_hook(lambda *_: self.load())
+
+    def _make(self, p: torch.Tensor, names: list[str]) -> None:
+        handles = {}
+        for state in names:
+            handles[state] = capi.weir_state(self._device.handle,
+                                             (type_of(p.dtype), tuple(p.shape)),
+                                             f"{self._names[p]}.{state}")
+            capi.weir_write_fill(handles[state], 0.0)
+            if self._views:         # before the step is planned, which then leaves it in its place
+                capi.memory(handles[state])
+        self._handles[self._names[p]] = handles
+
+    def _settings(self) -> list[object]:
+        rule = self._rule
+        return [] if rule is None else [
+            ([group.get(name) for name in rule.fixed], rule.states(group), len(group["params"]))
+            for group in groups_of(self._optimizer)]
+
+    def record(self, grads: dict[str, Handle]) -> None:
+        """Records an update of each parameter that has a gradient."""
+        if self._rule is None:
+            return
+        capi.weir_increment(self._step, 1.0)
+        for group, numbers in zip(groups_of(self._optimizer), self._groups):
+            for p in group["params"]:
+                name = self._names.get(p)
+                if name in grads:
+                    self._rule.update(self._tensors.handles[name], grads[name],
+                                      self._handles[name], self._step, numbers, group)
+
+    def before(self) -> None:
+        """Writes the numbers of the groups that changed."""
+        rule = self._rule
+        if rule is None:
+            return
+        if self._settings() != self._fixed:
+            raise InvalidError("settings of the optimiser changed that the step has recorded: "
+                               "make another Step")
+        for i, group in enumerate(groups_of(self._optimizer)):
+            numbers = rule.numbers(group, self._count + 1)
+            if numbers != self._written[i]:
+                memory.write(self._groups[i], torch.tensor(numbers, dtype=torch.float64))
+                self._written[i] = numbers
+
+    def after(self, plan: Plan) -> None:
+        """Counts the step; where torch updates, hands it the gradients."""
+        self._count += 1
+        if self._rule is None:
+            for name, handle in plan.gradients.items():
+                t = self._tensors.tensors[name]
+                t.grad = memory.read(handle, t)
+            self._optimizer.step()
+            if not self._views:
+                for name, t in self._tensors.tensors.items():
+                    memory.write(self._tensors.handles[name], t)
+
+    def sync(self) -> None:
+        """The optimiser's state has torch's names and this step's values."""
+        if self._rule is None or self._count == 0:
+            return
+        sgd = isinstance(self._optimizer, torch.optim.SGD)
+        for p, name in self._names.items():
+            if name not in self._handles:
+                continue
+            entry = self._optimizer.state[p]
+            for state, handle in self._handles[name].items():
+                if not self._views:
+                    entry[state] = memory.read(handle, p)
+                elif state not in entry or not _same_memory(entry[state], handle):
+                    entry[state] = memory.view(handle)
+            if not sgd:
+                entry["step"] = torch.tensor(float(self._count))
+
+    def load(self) -> None:
+        """Takes over the state that the optimiser has in torch."""
+        if self._rule is None:
+            return
+        count = 0
+        sgd = isinstance(self._optimizer, torch.optim.SGD)
+        for p, name in self._names.items():
+            entry = self._optimizer.state.get(p, {})
+            for state, handle in self._handles.get(name, {}).items():
+                value = entry.get(state)
+                if isinstance(value, torch.Tensor) and not _same_memory(value, handle):
+                    memory.write(handle, value)
+                    count = max(count, int(sgd))    # it counts no steps: this is not the first
+            count = max(count, int(entry.get("step", 0)))
+        self._count = count
+        capi.weir_write_fill(self._step, float(count))
+        self.sync()
+
+
+def _same_memory(t: torch.Tensor, handle: Handle) -> bool:
+    return bool(t.data_ptr() == capi.memory(handle)[0])
+
+
+def _half(precision: str | None) -> int | None:
+    types = {None: None, "f32": None, "bf16": capi.WEIR_BF16, "f16": capi.WEIR_F16}
+    if precision not in types:
+        raise InvalidError(f"precision {precision!r}: must be None, 'f32', 'bf16' or 'f16'")
+    return types[precision]
+
+
+def _torch_type(kind: int) -> TorchType:
+    from .table import TYPES
+    return next(t for t, number in TYPES.items() if number == kind)
+
+
+def _batch(example: Batch) -> tuple[torch.Tensor, ...]:
+    return (example,) if isinstance(example, torch.Tensor) else tuple(example)
+
+
+def _signature(batch: Sequence[torch.Tensor]) -> Signature:
+    return tuple((tuple(t.shape), t.dtype) for t in batch)
+
+
