@@ -93,6 +93,12 @@ WEIR_API const char *weir_onnx_operator(size_t i);
 WEIR_API weir_status weir_onnx_apply(weir_onnx *m, size_t n, weir_tensor *const *in, size_t room,
                                      weir_tensor **out);
 
+/* Writes the model to the file `path`, replacing it at once: the bytes of the file that it was
+ * opened from, with its parameters and states as they are now. ERR_STATE if it was opened from
+ * bytes; ERR_IO if that file has changed its size or a tensor's elements lie in another file or not
+ * side by side. Then nothing was replaced. */
+WEIR_API weir_status weir_onnx_save(weir_onnx *m, const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
 /* call.h - an opened model, the values of a walk over it, and what a node's function may ask.
- * Defined in call.c, value.c, table.c, walk.c and names.c.
+ * Defined in call.c, table.c, walk.c and names.c.
  *
  * A value is known (its elements are on the host: constants, shapes, what is computed from them),
  * or a tensor of the device, or both. A node whose inputs are all known is computed at once on a
@@ -40,6 +40,8 @@ struct weir_onnx {
     uint32_t        *last;        /* [names.n]: the last node of the graph that reads it + 1 */
     weir_tensor    **out, **temp; /* of one call */
     char            *dims, *values, *frozen; /* of the options; owned or NULL */
+    char            *path;          /* of the file; owned, NULL: it was in memory */
+    uint64_t         size;          /* of the file when it was opened */
     uint32_t        *selected;      /* slots of the values that are handed out; owned */
     size_t           n_selected;
     bool            *needed;        /* [nodes of the graph]: is it for them? owned */

@@ -256,7 +256,9 @@ static weir_onnx *open_source(weir_device *d, const char *what, const char *path
     if (!m)
         return NULL;
     *m = (weir_onnx){.dev = d};
-    weir_status s = weir_wire_open(&m->proto.source, what, path, bytes, n);
+    weir_status s = copy_text(path, &m->path);
+    s = s == WEIR_OK ? weir_wire_open(&m->proto.source, what, m->path, bytes, n) : s;
+    m->size = m->proto.source.size;
     s = s == WEIR_OK ? start(m, o) : s;
     weir_wire_close(&m->proto.source);
     if (s == WEIR_OK)
@@ -293,6 +295,7 @@ void weir_onnx_free(weir_onnx *m)
     weir_host_free(m->selected);
     weir_host_free((void *)m->temp);
     weir_host_free((void *)m->out);
+    weir_host_free(m->path);
     weir_host_free(m->dims);
     weir_host_free(m->values);
     weir_host_free(m->frozen);
