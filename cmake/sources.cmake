@@ -78,5 +78,5 @@ weir_sources(model src/model/onnx apply call names op_attention op_binary op_ind
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump fit help info interpose json main
-    manual near npy onnx options option_table place plan process run_graph summary
+    manual npy onnx options option_table place plan process run_graph summary train
     view worker)

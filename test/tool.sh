@@ -539,6 +539,23 @@ bad 1 'has no size; give it by the option dims' run test/data/flowers.onnx
 bad 1 "unknown tensor 'x'" run test/data/flowers.onnx --dims batch=2 --inputs x=nowhere.npy
 bad 1 'is no ONNX model' run test/data/chain.json
 bad 2 'needs a file' run
+good onnx_train train test/data/flowers.onnx --dims batch=2 --data "$work/flowers.npy" \
+    --labels "$work/logits.npy" --loss mse --optim sgd --lr 0.01 --frozen fc1.bias --steps 20 \
+    --budget 64kB --out "$work/trained.onnx" --threads 1
+says onnx_train 'step 20: loss '
+says onnx_train 'bytes planned, '
+good onnx_trained run "$work/trained.onnx" --dims batch=2 --inputs flowers="$work/flowers.npy" \
+    --outputs logits="$work/after.npy"
+good onnx_train_facts train test/data/flowers.onnx --dims batch=1 --data "$work/flowers.npy" \
+    --labels "$work/logits.npy" --loss bce --optim adam --steps 2 --json -
+bad 1 'is no array of classes' train test/data/flowers.onnx --dims batch=2 \
+    --data "$work/flowers.npy" --labels "$work/logits.npy"
+bad 1 'is no array of f32 in rows (n, 4)' train test/data/flowers.onnx --dims batch=2 \
+    --data "$work/logits.npy" --labels "$work/logits.npy"
+bad 1 'has 2 rows, a batch 4' train test/data/flowers.onnx --dims batch=4 --loss mse \
+    --data "$work/flowers.npy" --labels "$work/logits.npy"
+bad 2 'must be a number' train test/data/flowers.onnx --data x --labels y --lr fast
+bad 2 'needs a model and arrays' train test/data/flowers.onnx
 bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 ! grep -q 'line -1' "$work/bad.err"

@@ -53,6 +53,13 @@ static const tool_command commands[] = {
      .meaning = "run a model in an ONNX file on arrays in files of NumPy: times, planned bytes",
      .examples = {"weir run test/data/flowers.onnx --dims batch=2 --steps 20",
                   "weir run test/data/flowers.onnx --dims batch=1 --outputs logits=logits.npy"}},
+    {.name = "train", .bit = TOOL_BIT_TRAIN, .run = tool_train, .operands = 1,
+     .usage = {"MODEL.onnx --data X.npy --labels Y.npy [OPTIONS]"},
+     .meaning = "train a model in an ONNX file on arrays in files of NumPy, within a budget",
+     .examples = {"weir run test/data/flowers.onnx --dims batch=2 "
+                  "--outputs flowers=x.npy,logits=y.npy",
+                  "weir train test/data/flowers.onnx --dims batch=2 --data x.npy --labels y.npy "
+                  "--loss mse --steps 10"}},
     {.name = "version", .bit = TOOL_BIT_VERSION, .run = tool_version, .usage = {"[OPTIONS]"},
      .meaning = "print the version", .examples = {"weir version", "weir version --json -"}},
     {.name = "help", .bit = TOOL_BIT_HELP, .run = tool_help, .operands = 2,

@@ -167,3 +167,70 @@ int tool_npy_names(const tool_options *o, weir_graph *g, const char *pairs)
     }
     return TOOL_DONE;
 }
+
+/* ---- arrays whose first axis is free ---- */
+
+/* The size of the first axis that the header of an array says; -1: none. */
+static int64_t first_size(const char *head)
+{
+    const char *const at = strstr(head, "'shape': (");
+    return at ? strtoll(at + strlen("'shape': ("), NULL, 10) : -1;
+}
+
+/* TOOL_FAILED without a message where the file has another shape or type. */
+static int try_rows(const tool_options *o, const char *path, weir_desc *d, void **rows)
+{
+    char         head[NPY_BYTES + 1] = "", want[NPY_BYTES];
+    FILE *const  from = fopen(path, "rb");
+    const size_t n = from ? fread(head, 1, NPY_BYTES, from) : 0;
+    int          code = TOOL_FAILED;
+
+    *rows = NULL;
+    (void)o;
+    if (!from)
+        return TOOL_FAILED;
+    memset(head, ' ', n < 10 ? n : 10); /* the magic number has a zero */
+    d->dim[0] = first_size(head);
+    size_t bytes = descr_of(d->dtype) && d->dim[0] > 0 ? weir_dtype_size(d->dtype) : 0;
+    for (int i = 0; i < d->ndim; i++)
+        bytes *= (size_t)d->dim[i];
+    const size_t length = bytes ? npy_header(d, want) : 0;
+    if (length && n >= length && memcmp(head + 10, want + 10, length - 10) == 0 &&
+        (*rows = malloc(bytes)) && fseek(from, (long)length, SEEK_SET) == 0 &&
+        fread(*rows, 1, bytes, from) == bytes)
+        code = TOOL_DONE;
+    fclose(from);
+    return code;
+}
+
+int tool_npy_rows(const tool_options *o, const char *path, weir_desc *d, void **rows)
+{
+    const int64_t batch = d->dim[0];
+    char          shape[WEIR_MAX_DIMS * 22 + 1] = "";
+    int           n = 0;
+
+    if (try_rows(o, path, d, rows) == TOOL_DONE)
+        return TOOL_DONE;
+    d->dim[0] = batch;
+    for (int i = 1; i < d->ndim; i++)
+        n += snprintf(shape + n, sizeof shape - (size_t)n, ", %" PRId64, d->dim[i]);
+    return tool_say(o, TOOL_FAILED, "'%s' is no array of %s in rows (n%s)", path,
+                    weir_dtype_name(d->dtype), shape);
+}
+
+int tool_npy_labels(const tool_options *o, const char *path, weir_desc like, weir_desc *d,
+                    void **rows)
+{
+    static const weir_dtype types[] = {WEIR_I32, WEIR_I64};
+    const bool              classes = strcmp(o->loss, "cross_entropy") == 0;
+
+    for (size_t i = 0; classes && i < sizeof types / sizeof *types; i++) {
+        *d = (weir_desc){.dtype = types[i], .ndim = 1};
+        if (try_rows(o, path, d, rows) == TOOL_DONE)
+            return TOOL_DONE;
+    }
+    if (classes)
+        return tool_say(o, TOOL_FAILED, "'%s' is no array of classes: (n), int32 or int64", path);
+    *d = like;
+    return tool_npy_rows(o, path, d, rows);
+}

@@ -1,8 +1,8 @@
 /* tool.h - what the files of the command-line tool share: commands and options, help, JSON, a model
  * in training, heap counters.
  * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, fit.c, help.c, info.c,
- * interpose.c, json.c, main.c, manual.c, near.c, npy.c, onnx.c, options.c, option_table.c, place.c,
- * plan.c, process.c, run_graph.c, summary.c, view.c and worker.c.
+ * interpose.c, json.c, main.c, manual.c, npy.c, onnx.c, options.c, option_table.c, place.c,
+ * plan.c, process.c, run_graph.c, summary.c, train.c, view.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -24,7 +24,7 @@ typedef struct tool_options {
         *times, *placement, *capacity, *link, *curve, *check, *off_budget, *off_policy, *explain,
         *picture, *precision, *cache, *spill_dir, *guard, *level, *format, *ask;
     const char *inputs, *outputs;  /* NAME=FILE,NAME=FILE */
-    const char *onnx, *dims, *values;
+    const char *onnx, *dims, *values, *data, *labels, *loss, *optim, *lr, *frozen;
     const char *file, *second; /* the operands, for commands that take some */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
         profile_steps, memory, levels, within;
@@ -44,7 +44,7 @@ typedef struct tool_command {
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
        TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128,
        TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024, TOOL_BIT_VIEW = 2048,
-       TOOL_BIT_ONNX = 4096 };
+       TOOL_BIT_ONNX = 4096, TOOL_BIT_TRAIN = 8192 };
 
 /* An option of one or more commands. A number has a range; a text is one of some words, or any. */
 typedef struct tool_option {
@@ -130,6 +130,7 @@ int tool_plan(const tool_options *o);
 int tool_place(const tool_options *o);
 int tool_run_graph(const tool_options *o);
 int tool_run(const tool_options *o);
+int tool_train(const tool_options *o);
 int tool_version(const tool_options *o);
 int tool_help(const tool_options *o);
 
@@ -172,6 +173,12 @@ int tool_npy_outputs(const tool_options *o, const weir_binding *list, size_t n);
 
 /* TOOL_DONE if the graph has all names of "NAME=FILE,...". */
 int tool_npy_names(const tool_options *o, weir_graph *g, const char *pairs);
+
+/* Reads an array whose first axis is free; the others and the type are those of d, whose first size
+ * becomes the array's. Labels of a loss are classes, or as d. *rows is freed by free. */
+int tool_npy_rows(const tool_options *o, const char *path, weir_desc *d, void **rows);
+int tool_npy_labels(const tool_options *o, const char *path, weir_desc like, weir_desc *d,
+                    void **rows);
 
 /* A model from an ONNX file, recorded for inference and planned. */
 typedef struct tool_onnx {
