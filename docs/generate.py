@@ -151,7 +151,7 @@ def placements(page, build):
 def onnx_operators(page, build):
     rows = {}
     for name, since, until, known in re.findall(
-            r"^(?:NODE|DRAW)\((\w+), (\d+), (\d+), (\d+), \w+\)",
+            r"^(?:NODE|DRAW|BODY)\((\w+), (\d+), (\d+), (\d+), \w+\)",
             read("src/model/onnx/onnx.def"), re.M):
         inputs = [str(i) for i in range(31) if int(known) >> i & 1]
         first, _, all_known = rows.get(name, (int(since), 0, []))

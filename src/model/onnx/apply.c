@@ -171,6 +171,7 @@ weir_status weir_onnx_apply(weir_onnx *m, size_t n, weir_tensor *const *in, size
     if (room < m->n_selected)
         return weir_fail(WEIR_ERR_INVALID, "onnx_apply: room for %zu outputs, the model has %zu",
                          room, m->n_selected);
+    m->turns = 0;
     weir_status s = take_inputs(m, n, in);
     s = s == WEIR_OK ? weir_onnx_run_graph(m, &m->proto.graph, true) : s;
     for (size_t i = 0; i < m->n_selected && s == WEIR_OK; i++)

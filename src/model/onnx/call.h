@@ -1,5 +1,5 @@
 /* call.h - an opened model, the values of a walk over it, and what a node's function may ask.
- * Defined in call.c, table.c, walk.c and names.c.
+ * Defined in call.c, table.c, walk.c and select.c.
  *
  * A value is known (its elements are on the host: constants, shapes, what is computed from them),
  * or a tensor of the device, or both. A node whose inputs are all known is computed at once on a
@@ -25,6 +25,7 @@ typedef struct weir_onnx_row {
     const char *op;
     int         since, until; /* opsets, both included */
     uint32_t    known;        /* bit i: input i must be known */
+    bool        body;         /* it runs subgraphs, and assigns its outputs itself */
     bool        draws;        /* never computed ahead */
     weir_status (*run)(weir_onnx_call *c);
 } weir_onnx_row;
@@ -40,6 +41,8 @@ struct weir_onnx {
     uint32_t        *last;        /* [names.n]: the last node of the graph that reads it + 1 */
     weir_tensor    **out, **temp; /* of one call */
     char            *dims, *values, *frozen; /* of the options; owned or NULL */
+    size_t           turns;         /* of subgraphs since the call of the model began */
+    weir_status (*run_graph)(struct weir_onnx *m, const weir_onnx_graph *g, bool top);
     char            *path;          /* of the file; owned, NULL: it was in memory */
     uint64_t         size;          /* of the file when it was opened */
     uint32_t        *selected;      /* slots of the values that are handed out; owned */
@@ -92,6 +95,11 @@ weir_status weir_onnx_give(weir_onnx_call *c, size_t i, weir_tensor *t);
 
 /* Output 0 is known: the elements are copied. */
 weir_status weir_onnx_tell(weir_onnx_call *c, weir_desc d, const void *elements);
+
+/* For nodes that have subgraphs: runs one; gives slot `to` the value of another, or a tensor. */
+weir_status weir_onnx_run_body(weir_onnx_call *c, const weir_onnx_graph *g);
+weir_status weir_onnx_assign(weir_onnx_call *c, uint32_t to, uint32_t from);
+weir_status weir_onnx_set(weir_onnx_call *c, uint32_t to, weir_tensor *t);
 
 /* A tensor with the elements of the host, on the device of the call, in its scope. */
 weir_tensor *weir_onnx_constant(weir_onnx_call *c, weir_desc d, const void *elements);

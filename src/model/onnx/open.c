@@ -160,7 +160,7 @@ static weir_status load_weight(struct weir_onnx *m, const weir_onnx_tensor *t, w
     return load_tensor(m, t, v->t, bytes);
 }
 
-static weir_status load_inits(struct weir_onnx *m, weir_onnx_graph *g, const uint8_t *use)
+static weir_status load_inits(struct weir_onnx *m, weir_onnx_graph *g, const uint8_t *use, bool top)
 {
     for (size_t i = 0; i < g->n_init; i++) {
         weir_onnx_tensor *const t = &g->init[i];
@@ -169,17 +169,19 @@ static weir_status load_inits(struct weir_onnx *m, weir_onnx_graph *g, const uin
         if (v->kept)
             return weir_wire_fail(&m->proto.source, "has two initializers '%.60s'", t->name);
         WEIR_TRY(weir_onnx_desc(&m->proto, t, &d));
-        if (is_float(d.dtype) && d.ndim > 0 && !(use[t->slot] & MUST_KNOW))
+        if (top && is_float(d.dtype) && d.ndim > 0 && !(use[t->slot] & MUST_KNOW))
             WEIR_TRY(load_weight(m, t, v, d, use[t->slot] & STATISTIC));
         else
             WEIR_TRY(load_constant(m, t, v));
     }
     for (size_t i = 0; i < g->n_node; i++)
-        for (size_t k = 0; k < g->node[i].n_attr; k++)
-            if (g->node[i].attr[k].t) {
-                weir_onnx_value unused = {0};
+        for (size_t k = 0; k < g->node[i].n_attr; k++) {
+            weir_onnx_value unused = {0};
+            if (g->node[i].attr[k].t)
                 WEIR_TRY(load_constant(m, g->node[i].attr[k].t, &unused));
-            }
+            if (g->node[i].attr[k].g)
+                WEIR_TRY(load_inits(m, g->node[i].attr[k].g, use, false));
+        }
     return WEIR_OK;
 }
 
@@ -215,7 +217,7 @@ static weir_status load(struct weir_onnx *m)
     weir_status s = there ? WEIR_OK : weir_error_status();
     if (s == WEIR_OK) {
         note_uses(&m->proto.graph, use);
-        s = load_inits(m, &m->proto.graph, use);
+        s = load_inits(m, &m->proto.graph, use, true);
     }
     weir_host_free(use);
     return s;
@@ -255,7 +257,7 @@ static weir_onnx *open_source(weir_device *d, const char *what, const char *path
     weir_onnx *const m = weir_host_alloc(sizeof *m);
     if (!m)
         return NULL;
-    *m = (weir_onnx){.dev = d};
+    *m = (weir_onnx){.dev = d, .run_graph = weir_onnx_run_graph};
     weir_status s = copy_text(path, &m->path);
     s = s == WEIR_OK ? weir_wire_open(&m->proto.source, what, m->path, bytes, n) : s;
     m->size = m->proto.source.size;

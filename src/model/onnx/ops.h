@@ -7,9 +7,11 @@
 
 #define NODE(op, since, until, known, fn) weir_status weir_onnx_##fn(weir_onnx_call *c);
 #define DRAW(op, since, until, known, fn) weir_status weir_onnx_##fn(weir_onnx_call *c);
+#define BODY(op, since, until, known, fn) weir_status weir_onnx_##fn(weir_onnx_call *c);
 #include "model/onnx/onnx.def"
 #undef NODE
 #undef DRAW
+#undef BODY
 
 /* A scalar of the type of `like`, on its device. */
 weir_tensor *weir_onnx_scalar(weir_onnx_call *c, weir_dtype t, double v);

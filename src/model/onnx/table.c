@@ -4,11 +4,16 @@
 #include "model/onnx/ops.h"
 
 static const weir_onnx_row rows[] = {
-#define NODE(op, since, until, known, fn) {#op, since, until, known, false, weir_onnx_##fn},
-#define DRAW(op, since, until, known, fn) {#op, since, until, known, true, weir_onnx_##fn},
+#define NODE(op, since, until, known, fn)                                                          \
+    {#op, since, until, known, false, false, weir_onnx_##fn},
+#define DRAW(op, since, until, known, fn)                                                          \
+    {#op, since, until, known, false, true, weir_onnx_##fn},
+#define BODY(op, since, until, known, fn)                                                          \
+    {#op, since, until, known, true, false, weir_onnx_##fn},
 #include "model/onnx/onnx.def"
 #undef NODE
 #undef DRAW
+#undef BODY
 };
 
 const char *weir_onnx_operator(size_t i)

@@ -4,7 +4,10 @@
 
 #include "model/onnx/call.h"
 
-enum { FOLDED = 256 }; /* MB that computing ahead may take */
+enum {
+    FOLDED = 256, /* MB that computing ahead may take */
+    TURNS = 20000 /* of all subgraphs that one call of a model may record */
+};
 
 /* The node in front of the sentence. */
 static weir_status explain(const weir_onnx_node *node, weir_status s)
@@ -29,12 +32,15 @@ static weir_device *folder(struct weir_onnx *m)
     return m->folder;
 }
 
+/* Of CastLike's second input the type alone is asked for. */
 static bool all_known(const weir_onnx_call *c)
 {
-    for (size_t i = 0; i < c->node->n_in; i++)
+    const size_t n = strcmp(c->node->op, "CastLike") == 0 ? 1 : c->node->n_in;
+
+    for (size_t i = 0; i < n; i++)
         if (weir_onnx_has(c, i) && !c->m->value[c->node->in[i]].known)
             return false;
-    return !c->node->row->draws;
+    return !c->node->row->draws && !c->node->row->body;
 }
 
 static weir_status check_inputs(const weir_onnx_call *c)
@@ -96,12 +102,58 @@ static weir_status run_node(struct weir_onnx *m, const weir_onnx_node *node)
         return explain(node, s);
     WEIR_TRY(weir_scope_begin(c.dev));
     s = node->row->run(&c);
-    s = s == WEIR_OK ? take(&c) : s;
+    s = s == WEIR_OK && !node->row->body ? take(&c) : s;
     s = s == WEIR_OK ? s : explain(node, s);
     for (size_t i = 0; i < node->n_in; i++)
         weir_release(m->temp[i]);
     const weir_status end = weir_scope_end(c.dev);
     return s == WEIR_OK ? end : s;
+}
+
+/* Nodes inside use the same lists of inputs and results. */
+weir_status weir_onnx_run_body(weir_onnx_call *c, const weir_onnx_graph *g)
+{
+    if (c->m->turns++ >= TURNS)
+        return weir_onnx_refuse(c, "more than %d turns of all subgraphs", TURNS);
+    const weir_status s = c->m->run_graph(c->m, g, false);
+
+    memset((void *)c->m->out, 0, (c->node->n_out + 1) * sizeof *c->m->out);
+    memset((void *)c->m->temp, 0, (c->node->n_in + 1) * sizeof *c->m->temp);
+    return s;
+}
+
+weir_status weir_onnx_set(weir_onnx_call *c, uint32_t to, weir_tensor *t)
+{
+    weir_tensor *const own = t ? weir_retain(t) : NULL;
+
+    if (!own)
+        return weir_error_status();
+    weir_onnx_drop(&c->m->value[to]);
+    c->m->value[to] = (weir_onnx_value){.t = own, .own_t = true};
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_assign(weir_onnx_call *c, uint32_t to, uint32_t from)
+{
+    const weir_onnx_value *const v = &c->m->value[from];
+    weir_onnx_value              copy = {.desc = v->desc};
+
+    if (!v->t && !v->known)
+        return weir_onnx_refuse(c, "a subgraph does not make '%.60s'",
+                                c->m->proto.names.name[from]);
+    if (to == from || to == WEIR_ONNX_ABSENT)
+        return WEIR_OK;
+    if (v->known) {
+        const size_t bytes = weir_onnx_elements(&v->desc) * weir_dtype_size(v->desc.dtype);
+        copy.own_known = true;
+        if (!(copy.known = weir_host_alloc(bytes + 1)))
+            return weir_error_status();
+        memcpy(copy.known, v->known, bytes);
+        weir_onnx_drop(&c->m->value[to]);
+        c->m->value[to] = copy;
+        return WEIR_OK;
+    }
+    return weir_onnx_set(c, to, v->t);
 }
 
 weir_status weir_onnx_run_graph(struct weir_onnx *m, const weir_onnx_graph *g, bool top)

@@ -115,6 +115,15 @@ static inline void attr_ints(pb *list, const char *name, int n, const int64_t *v
     pb_message(list, 5, &a);
 }
 
+static inline void attr_graph(pb *list, const char *name, const pb *g)
+{
+    pb a = {0};
+
+    pb_text(&a, 1, name);
+    pb_message(&a, 6, g);
+    pb_message(list, 5, &a);
+}
+
 /* ---- parts of a graph ---- */
 
 /* attributes NULL: none. */
@@ -276,6 +285,32 @@ static inline void net_text(pb *m)
     net_node(&g, "MatMul", "r,out", "y", NULL);
     net_output(&g, "y");
     net_model(m, &g, 17);
+}
+
+/* h = x (3); `turns` times h = h + h; what each turn leaves is stacked. */
+static inline void net_loop(pb *m, int64_t turns, const char *out)
+{
+    const uint8_t yes = 1;
+    pb            g = {0}, a = {0}, body = {0};
+
+    net_input(&g, "x", PB_F32, 1, (int64_t[]){3});
+    net_init(&g, "count", PB_I64, 0, NULL, &turns, sizeof turns);
+    net_init(&g, "yes", 9, 0, NULL, &yes, 1);
+    net_output(&body, "on2");
+    net_output(&body, "h2");
+    net_output(&body, "each");
+    for (int i = 0; i < 3; i++) {
+        pb port = {0};
+        pb_text(&port, 1, i == 0 ? "i" : i == 1 ? "on" : "h");
+        pb_message(&body, 11, &port);
+    }
+    net_node(&body, "Identity", "on", "on2", NULL);
+    net_node(&body, "Add", "h,h", "h2", NULL);
+    net_node(&body, "Identity", "h2", "each", NULL);
+    attr_graph(&a, "body", &body);
+    net_node(&g, "Loop", "count,yes,x", "last,all", &a);
+    net_output(&g, out);
+    net_model(m, &g, 19);
 }
 
 #endif

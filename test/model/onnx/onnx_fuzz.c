@@ -5,7 +5,7 @@
 #include "model/onnx/onnx_bytes.h"
 #include "temp_folder.h"
 
-enum { CORPUS = 3 };
+enum { CORPUS = 4 };
 
 /* A corpus of sound models. Returns the inputs' shape. */
 static weir_desc sound(int which, pb *m)
@@ -19,6 +19,10 @@ static weir_desc sound(int which, pb *m)
     if (which == 1) {
         net_text(m);
         return weir_2d(WEIR_I64, 2, 4);
+    }
+    if (which == 3) {
+        net_loop(m, 4, "all");
+        return weir_1d(WEIR_F32, 3);
     }
     net_input(&g, "x", PB_F32, 2, (int64_t[]){4, 6});
     net_ints(&g, "sizes", 2, (int64_t[]){2, 4});
