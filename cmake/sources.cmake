@@ -11,8 +11,9 @@ function(weir_sources list folder)
     set(${list} ${files} PARENT_SCOPE)
 endfunction()
 
-weir_sources(core src/core deps dtype env fused kind mem op phase shape splitmix status tensor text
+weir_sources(core src/core dtype env fused kind mem op phase shape splitmix status tensor text
     thread trace vec)
+weir_sources(core src/core/schedule call_order deps)
 
 weir_sources(device src/device call device kernel open plugin rates resources)
 weir_sources(device src/device/common staging)

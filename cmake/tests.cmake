@@ -23,7 +23,8 @@ function(weir_test name)
 endfunction()
 
 enable_testing()
-weir_sources(test_core test/core deps env half mem rng shape status tensor text thread vec)
+weir_sources(test_core test/core env half mem rng shape status tensor text thread vec)
+weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)
 weir_sources(test_device test/device device kernel limits process resources)
 weir_sources(test_device test/device/cpu conv drive_kernel elementwise half isa loss matmul move

@@ -429,7 +429,7 @@ if "$weir" plan test/data/chain.json --out "$work/plan.json" 2>"$work/plan.err";
             tail -n 1)"
     done
     for case in 'resnet 60 --depth 20 --batch 4' 'treelstm 85 --length 9' 'gpt 60 --batch 8' \
-        'cnn 75 --times measured' 'lenet 98 --times estimate'; do
+        'cnn 75 --times measured' 'resnet18 80 --image 32 --times estimate'; do
         # shellcheck disable=SC2086
         set -- $case
         model=$1 budget=$2

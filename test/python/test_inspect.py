@@ -102,9 +102,9 @@ def traced(budget: str | None) -> tuple[dict[str, object], weir.graph.Graph]:
         kept = [weir.ones((256, 32)) @ w]
         for _ in range(6):
             kept.append((kept[-1] @ w).exp())
-        total = kept[0].sum()
-        for k in reversed(kept):
-            total = total + (k * k).sum()
+        back = kept[-1]
+        for k in reversed(kept):    # the last one first, so all are kept until then
+            back = (back @ w) * k
         del kept, k
     weir.capi.weir_device_trace_start(dev.handle)
     step.run(2)

@@ -6,7 +6,7 @@
 #ifndef WEIR_GRAPH_PASSES_PASSES_H
 #define WEIR_GRAPH_PASSES_PASSES_H
 
-#include "core/deps.h"
+#include "core/schedule/deps.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/pass_set.h"
 

@@ -14,7 +14,7 @@
 #include "graph/placement/progress.h"
 
 /* Limits on the work of the exact search: nodes times sections of items. */
-#define QUICK_WORK 100000000u
+#define QUICK_WORK 20000000u
 #define THOROUGH_WORK 40000000000u
 
 weir_status weir_place_auto(weir_placer *p, const char *name)
@@ -23,7 +23,7 @@ weir_status weir_place_auto(weir_placer *p, const char *name)
     WEIR_TRY(weir_place_orders(p));
     if (!weir_place_done(p))
         WEIR_TRY(weir_place_tstack(p, "tstack"));
-    if (p->best_height <= p->target)
+    if (p->best_height <= p->target + p->slack)
         return WEIR_OK;
     return weir_place_exact(p, "exact");
 }
@@ -80,6 +80,15 @@ weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps,
     return WEIR_OK;
 }
 
+weir_status weir_place_slack(const weir_item *items, uint32_t n, uint32_t steps, size_t *slack)
+{
+    enum { NEAR = 1024 };
+
+    WEIR_TRY(weir_place_bound(items, n, steps, slack));
+    *slack /= NEAR;
+    return WEIR_OK;
+}
+
 /* Runs the strategy and copies the best offsets to the items. */
 static weir_status place(weir_placer *p, int strategy, weir_item *items)
 {
@@ -102,12 +111,15 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
     static const weir_placement_options none = {0};
     const weir_placement_options       *h = how ? how : &none;
     weir_placer p = {.item = items, .n = n, .steps = steps, .best_height = SIZE_MAX,
-                     .nodes = h->nodes, .repairs = h->repairs, .strategy = "empty"};
+                     .slack = h->slack, .nodes = h->nodes, .repairs = h->repairs,
+                     .strategy = "empty"};
 
     if (!weir_place_named(h->strategy))
         return WEIR_ERR_INVALID;
     if (!weir_progress_poll())
         return WEIR_ERR_CANCELLED;
+    if (find(h->strategy) != find("auto"))
+        p.slack = 0;
     p.work = h->thorough ? THOROUGH_WORK : QUICK_WORK;
     WEIR_TRY(weir_place_bound(items, n, steps, &p.bound));
     p.target = h->capacity > p.bound ? h->capacity : p.bound;

@@ -11,6 +11,7 @@
 typedef struct weir_placement_options {
     const char *strategy;       /* NULL: "auto" */
     size_t      capacity;       /* a height that is low enough; 0: find the lowest */
+    size_t      slack;          /* auto: bytes above the lowest that are not worth a search */
     uint64_t    nodes;          /* limit of the exact search; 0: by the number of items */
     uint32_t    repairs;        /* limit for each greedy order; 0: by the number of items */
     /* with nodes 0: limits for a minute instead of a fraction of a second */
@@ -43,5 +44,9 @@ const char *weir_place_named(const char *strategy);
 /* Sets *bound to the largest sum of bytes that are live at one step. Returns WEIR_OK or
  * ERR_NOMEM. */
 weir_status weir_place_bound(const weir_item *items, uint32_t n, uint32_t steps, size_t *bound);
+
+/* Sets *slack to the bytes above that bound that a plan gives away: the search for them would take
+ * longer than all else. As weir_place_bound. */
+weir_status weir_place_slack(const weir_item *items, uint32_t n, uint32_t steps, size_t *slack);
 
 #endif

@@ -5,7 +5,7 @@
 
 bool weir_place_done(const weir_placer *p)
 {
-    return p->best_height <= p->target && !p->best_loose;
+    return p->best_height <= p->target + p->slack && !p->best_loose;
 }
 
 size_t weir_place_unit(const weir_placer *p)

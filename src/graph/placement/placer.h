@@ -10,6 +10,7 @@ typedef struct weir_placer {
     const weir_item *item;
     uint32_t         n, steps;
     size_t           bound, target;     /* target: low enough, the larger of bound and capacity */
+    size_t           slack;             /* auto: bytes above it, not worth a search */
     uint64_t         nodes, used;       /* of the exact search: allowed (0: by `work`), spent */
     uint32_t         repairs;           /* of each greedy order; 0: by the number of items */
     uint64_t         work;              /* limit of the exact search's work if `nodes` is 0 */

@@ -108,9 +108,10 @@ static void take(weir_plan *p, const weir_placement_result *placed)
 
 weir_status weir_plan_place(weir_plan *p)
 {
-    const weir_placement_options how = {.strategy = p->placement};
-    weir_placement_result        placed;
+    weir_placement_options how = {.strategy = p->placement};
+    weir_placement_result  placed;
 
+    WEIR_TRY(weir_place_slack(p->items.at, p->items.n, p->n, &how.slack));
     WEIR_TRY(weir_place_items(p->items.at, p->items.n, p->n, &how, &placed));
     take(p, &placed);
     return WEIR_OK;

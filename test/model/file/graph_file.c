@@ -239,13 +239,13 @@ static void comes_back(const job *j, bool train)
 
 static const job jobs[] = {
     {"mlp", 3, 4, 3, false, false, make_mlp, "100%"},
-    {"lenet", 2, 28, 1, false, false, make_lenet, "98%"},
-    {"digits cnn", 2, 8, 1, false, false, make_digits, "94%"},
-    {"resnet18", 2, 16, 3, false, false, make_resnet, "99%"},
+    {"lenet", 16, 28, 1, false, false, make_lenet, "99%"},
+    {"digits cnn", 16, 8, 1, false, false, make_digits, "70%"},
+    {"resnet18", 16, 16, 3, false, false, make_resnet, "95%"},
     {"mobilenet_v2", 2, 32, 3, false, false, make_mobilenet, NULL},
     {"densenet121", 2, 32, 3, false, false, make_densenet, NULL},
-    {"unet", 2, 16, 3, true, false, make_unet_upsample, "96%"},
-    {"gpt", 2, 8, 0, false, true, make_gpt, "85%"},
+    {"unet", 8, 16, 3, true, false, make_unet_upsample, "79%"},
+    {"gpt", 2, 8, 0, false, true, make_gpt, "84%"},
     {"char_lstm", 2, 6, 0, false, true, make_lstm, "94%"},
 };
 

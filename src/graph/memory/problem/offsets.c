@@ -80,10 +80,12 @@ static void take_offsets(const weir_schedule *s, const weir_items *items, const 
 static weir_status place(weir_items *items, uint32_t steps, size_t bottom, size_t limit,
                          const char *placement, weir_placement_result *placed)
 {
-    const weir_placement_options how = {.strategy = placement};
+    weir_placement_options how = {.strategy = placement};
 
-    if (limit == 0)
+    if (limit == 0) {
+        WEIR_TRY(weir_place_slack(items->at, items->n, steps, &how.slack));
         return weir_place_items(items->at, items->n, steps, &how, placed);
+    }
     return weir_place_within(items->at, items->n, steps, placement,
                              limit > bottom ? limit - bottom : 0, placed);
 }

@@ -1,9 +1,9 @@
-/* reorder.c - list scheduling (core/deps.h) of a step's ops. */
+/* reorder.c - list scheduling (core/schedule/call_order.h) of a step's ops. */
 #include "graph/memory/search/reorder.h"
 
 #include <string.h>
 
-#include "core/deps.h"
+#include "core/schedule/call_order.h"
 
 /* Adds op i and its dependencies. *caller is the last op that calls back into the program; those
  * ops keep their order. */
@@ -20,6 +20,10 @@ static bool tell_op(weir_dep_list *l, const weir_mem_problem *p, uint32_t i, uin
         const uint32_t tensor = weir_refs(p, t->out)[k];
         ok = weir_dep_make(l, tensor, p->tensors.at[tensor].bytes);
     }
+    for (uint32_t k = 0; k + 1 < t->pairs.n && ok; k += 2)
+        ok = weir_dep_take_over(l, weir_refs(p, t->pairs)[k], weir_refs(p, t->pairs)[k + 1]);
+    if (ok)
+        weir_dep_work(l, t->work);
     if (t->rerun_before == 0 && t->out.n > 0) {
         ok = ok && weir_dep_edge_to(l, *caller, i);
         *caller = i;
@@ -88,8 +92,7 @@ static bool copy(const weir_mem_problem *p, const uint32_t *order, const uint32_
     return ok && weir_mem_problem_end(q);
 }
 
-bool weir_mem_problem_reorder(const weir_mem_problem *p, weir_mem_problem *q, uint32_t *order,
-                              bool *better)
+bool weir_mem_problem_reorder(const weir_mem_problem *p, weir_mem_problem *q, uint32_t *order)
 {
     weir_dep_list   l;
     uint32_t *const update = weir_mem_alloc((p->tensors.n + 1u) * sizeof *update);
@@ -107,7 +110,7 @@ bool weir_mem_problem_reorder(const weir_mem_problem *p, weir_mem_problem *q, ui
         ok = !p->tensors.at[k].output || weir_dep_keep(&l, k);
     for (uint32_t i = 0; i < p->ops.n && ok; i++)
         ok = tell_op(&l, p, i, &caller);
-    ok = ok && weir_deps_order(&l, order, better);
+    ok = ok && weir_deps_order(&l, NULL, order);
     if (ok) {
         find_updates(p, update);
         for (uint32_t i = 0; i < p->ops.n; i++)

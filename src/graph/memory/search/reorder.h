@@ -6,9 +6,8 @@
 
 /* Makes *q a copy of p in another valid order: op i of *q is op order[i] of p; tensors keep their
  * numbers. p must contain its resident tensors, so that every op still reads the same version of
- * them. *better says whether the peak of the new order, with nothing in place, is no larger.
- * Returns false if memory runs out; the caller frees *q in either case. */
-bool weir_mem_problem_reorder(const weir_mem_problem *p, weir_mem_problem *q, uint32_t *order,
-                              bool *better);
+ * them. The peak of the new order is no larger. Returns false if memory runs out; the caller frees
+ * *q in either case. */
+bool weir_mem_problem_reorder(const weir_mem_problem *p, weir_mem_problem *q, uint32_t *order);
 
 #endif

@@ -24,8 +24,8 @@ struct weir_stepfile {
 char *weir_stepfile_plan_frontier(const weir_stepfile *o, const weir_stepfile_options *options,
                                   weir_frontier *frontier, weir_stepfile_plan_stats *stats);
 
-/* Sets *ordered to the same step with its ops in an order with a small peak, owned by the caller;
- * NULL if the given order is better. Returns WEIR_OK or ERR_NOMEM. */
+/* Sets *ordered to the same step with its ops in an order with a small peak, never larger than that
+ * of the given order; owned by the caller. Returns WEIR_OK or ERR_NOMEM. */
 weir_status weir_stepfile_reorder(const weir_stepfile *o, weir_stepfile **ordered);
 
 /* Adds the id and a copy of the name of the next op. Returns false if memory runs out. */

@@ -18,12 +18,11 @@ weir_status weir_stepfile_reorder(const weir_stepfile *o, weir_stepfile **ordere
 {
     uint32_t *const     order = weir_mem_alloc((o->problem.ops.n + 1u) * sizeof *order);
     weir_stepfile *const q = weir_mem_zalloc(1, sizeof *q);
-    bool                 better = false;
 
     const bool ok = order && q &&
-                    weir_mem_problem_reorder(&o->problem, &q->problem, order, &better) &&
+                    weir_mem_problem_reorder(&o->problem, &q->problem, order) &&
                     copy_names(o, order, q);
-    *ordered = ok && better ? q : NULL;
+    *ordered = ok ? q : NULL;
     if (!*ordered)
         weir_stepfile_free(q);
     weir_mem_free(order);

@@ -381,7 +381,7 @@ static uint64_t trained(train_net net, int64_t batch, int64_t side, int steps, b
     const size_t      arena = g->plan->arena;
     if (spill) {
         const uint32_t n = spill_all(g, 4);
-        CHECK(n > 3 && g->plan->arena < arena);
+        CHECK(n > 3 && g->plan->arena <= arena);   /* equal where one node makes the peak */
         printf("    %s: %u values spilled, arena %zu -> %zu\n", train_name[net], n, arena,
                g->plan->arena);
     }

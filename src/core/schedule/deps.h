@@ -1,9 +1,10 @@
-/* deps.h - dependencies between the calls of a list, and an order of low peak memory.
+/* deps.h - dependencies between the calls of a list.
  *
  * Calls and storages are numbers. The caller lists the calls in program order, each with the
- * storages it reads, writes and creates; then asks for the dependencies and for an order. */
-#ifndef WEIR_CORE_DEPS_H
-#define WEIR_CORE_DEPS_H
+ * storages it reads, writes and creates; then asks for the dependencies, or for an order
+ * (call_order.h). */
+#ifndef WEIR_CORE_SCHEDULE_DEPS_H
+#define WEIR_CORE_SCHEDULE_DEPS_H
 
 #include "core/vec.h"
 #include "weir/base.h"
@@ -30,12 +31,24 @@ typedef struct weir_dep_access {
     uint32_t reads;         /* head of the list of its readers since then */
 } weir_dep_access;
 
+/* Storage `to`, which the call creates, may take over the memory of `from`, which it reads. */
+typedef struct weir_dep_pair {
+    uint32_t from, to;
+} weir_dep_pair;
+
+/* A call: its first entries in the lists `read`, `made` and `taken`, and its scratch in bytes. */
+typedef struct weir_dep_entry {
+    uint32_t read, made, taken;
+    size_t   work;
+} weir_dep_entry;
+
 typedef struct weir_dep_list {
     uint32_t                  calls; /* listed so far */
     WEIR_VEC(weir_dep_edge)   edges;
     WEIR_VEC(weir_dep_reader) readers;
     WEIR_VEC(uint32_t)        read, made; /* storages of more than 0 bytes, once per call */
-    WEIR_VEC(uint32_t)        first_read, first_made; /* [calls] a call's first entry in those */
+    WEIR_VEC(weir_dep_pair)   taken;
+    WEIR_VEC(weir_dep_entry)  of_call; /* [calls] */
     uint32_t                  storages;
     weir_dep_access          *access; /* [storages] */
     size_t                   *bytes;  /* [storages] bytes of the storage while it is live */
@@ -57,15 +70,16 @@ bool weir_dep_read(weir_dep_list *l, uint32_t storage);
 bool weir_dep_write(weir_dep_list *l, uint32_t storage);
 /* The call creates the storage, which from then on takes `bytes`. */
 bool weir_dep_make(weir_dep_list *l, uint32_t storage, size_t bytes);
+/* If the call is the last reader of `from`, `to`, which it creates, takes over its memory. Both
+ * take equally many bytes. An earlier pair of the call wins. */
+bool weir_dep_take_over(weir_dep_list *l, uint32_t from, uint32_t to);
+/* The call needs `bytes` of scratch while it runs. */
+void weir_dep_work(weir_dep_list *l, size_t bytes);
 /* Adds an edge: call `from` comes before call `to`. WEIR_NO_CALL as `from` adds nothing. */
 bool weir_dep_edge_to(weir_dep_list *l, uint32_t from, uint32_t to);
 
 /* The dependencies of the whole list. The caller frees d with weir_deps_free. */
 bool weir_deps_of_list(const weir_dep_list *l, weir_deps *d);
 void weir_deps_free(weir_deps *d);
-
-/* Writes an order of low peak memory to order[calls]: the i-th call to run is order[i].
- * *better: its peak is no larger than that of the listed order. */
-bool weir_deps_order(const weir_dep_list *l, uint32_t *order, bool *better);
 
 #endif
