@@ -45,7 +45,7 @@ weir_sources(graph src/graph/memory/explain explain html picture reasons)
 weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
     stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order relu_sign_bits
-    remat_cast simplify)
+    remat_cast simplify update_rows)
 weir_sources(graph src/graph/plan liveness lowering op_sums overlap settle streams)
 weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure nonfinite profile tracing)

@@ -46,6 +46,8 @@ enum {
     WEIR_UPDATE = 1 << 5,       /* writes its mutated inputs: is not reordered, runs once */
     WEIR_CALLER = 1 << 6,       /* runs the user's code: such calls keep their order */
     WEIR_PROMOTE_FLOAT = 1 << 7, /* integers among the promoted inputs become f32 */
+    WEIR_ROWWISE = 1 << 9,      /* an update of each element of input 0 by the same element of
+                                 * input 1 and of others of this shape, and by scalars */
     WEIR_PRODUCT = 1 << 8       /* nearly all of its flops are multiplications with an addition */
 };
 

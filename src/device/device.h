@@ -42,6 +42,9 @@ typedef struct weir_kernel {
     void       *state;                  /* prepared: primitives, loop bounds; NULL if none */
     void      (*destroy)(void *state);  /* NULL: state is not owned */
     const char *impl;                   /* static name for dumps: "c", "onednn", "openblas" */
+    /* Rows of output 0 (of axis 0) that a product computes at a time, with the bits of a call of
+     * those rows alone; 0: all at once. */
+    int64_t     rows;
 } weir_kernel;
 
 /* Frees the kernel's state; a zeroed kernel is fine. */

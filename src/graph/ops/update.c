@@ -79,7 +79,7 @@ static double sgd_update_flops(const weir_call *c)
 
 const weir_opdef weir_op_sgd_update = {
     .name = "sgd_update",
-    .flags = WEIR_UPDATE,
+    .flags = WEIR_UPDATE | WEIR_ROWWISE,
     .nin_min = 3,
     .nin_max = 5,
     .nout = 0,
@@ -108,7 +108,7 @@ static double adam_update_flops(const weir_call *c)
 #define ADAM(id)                                                                                   \
     const weir_opdef weir_op_##id = {                                                              \
         .name = #id,                                                                               \
-        .flags = WEIR_UPDATE,                                                                      \
+        .flags = WEIR_UPDATE | WEIR_ROWWISE,                                                       \
         .nin_min = 6,                                                                              \
         .nin_max = 6,                                                                              \
         .nout = 0,                                                                                 \
@@ -147,7 +147,7 @@ static double square_update_flops(const weir_call *c)
 
 const weir_opdef weir_op_adagrad_update = {
     .name = "adagrad_update",
-    .flags = WEIR_UPDATE,
+    .flags = WEIR_UPDATE | WEIR_ROWWISE,
     .nin_min = 4,
     .nin_max = 4,
     .nout = 0,
@@ -158,7 +158,7 @@ const weir_opdef weir_op_adagrad_update = {
 
 const weir_opdef weir_op_rmsprop_update = {
     .name = "rmsprop_update",
-    .flags = WEIR_UPDATE,
+    .flags = WEIR_UPDATE | WEIR_ROWWISE,
     .nin_min = 4,
     .nin_max = 6,
     .nout = 0,
@@ -213,7 +213,7 @@ static weir_status accumulate_infer(weir_call *c)
 
 const weir_opdef weir_op_accumulate = {
     .name = "accumulate",
-    .flags = WEIR_UPDATE,
+    .flags = WEIR_UPDATE | WEIR_ROWWISE,
     .nin_min = 2,
     .nin_max = 2,
     .nout = 0,

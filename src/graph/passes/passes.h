@@ -1,5 +1,6 @@
 /* passes.h - the passes between recording and planning; none of them changes a bit of any result.
- * Defined in simplify.c, idempotent.c, relu_sign_bits.c, remat_cast.c, fuse.c and order.c.
+ * Defined in simplify.c, idempotent.c, relu_sign_bits.c, remat_cast.c, fuse.c,
+ * update_rows.c and order.c.
  *
  * Each pass rewrites g's nodes and values in place. It may assume the invariants that
  * weir_graph_check verifies and must preserve them, also where it fails with ERR_NOMEM. */

@@ -5,7 +5,10 @@
  * halves use it where the processor multiplies them; others are widened (widen.h).
  *
  * Batches: a few large products run one after another, each on all workers; many or small ones run
- * in parallel, each on one worker with our own code. The shapes decide which. */
+ * in parallel, each on one worker with our own code. The shapes decide which.
+ *
+ * Large products A^T B with few terms in a sum, the gradients of weights, are computed in blocks of
+ * rows, so that a graph may use each block at once (graph/passes/update_rows.c). */
 #include <string.h>
 
 #include "core/attr.h"
@@ -98,6 +101,158 @@ static weir_status choose_half(weir_device *d, const weir_call *c, const weir_ge
     return WEIR_OK;
 }
 
+/* ---- blocks of rows ---- */
+
+/* State of a product whose first operand is a part of the columns of a matrix: they are packed,
+ * since libraries have no fast kernel for them, and `dense` computes the product. */
+typedef struct columns {
+    weir_kernel dense;
+    int64_t     rows;               /* of the operand as stored */
+    size_t      bytes, stride;      /* of a row: packed; from one to the next as stored */
+    size_t      packed;             /* bytes of the packed operand, in units of alignment */
+} columns;
+
+static void columns_free(void *state)
+{
+    columns *const p = state;
+    weir_kernel_drop(&p->dense);
+    weir_mem_free(p);
+}
+
+static void pack_columns(void *ctx, int64_t task)
+{
+    const weir_kargs *const k = ctx;
+    const columns *const    p = k->state;
+    memcpy((char *)k->work + (size_t)task * p->bytes,
+           (const char *)k->src[0] + (size_t)task * p->stride, p->bytes);
+}
+
+static weir_status run_columns(const weir_kargs *k)
+{
+    const columns *const p = k->state;
+    weir_kargs           own = *k;
+    weir_parallel(k->threads, p->rows, pack_columns, &own);
+    void *const src[2] = {k->work, k->src[1]};
+    own.src = src;
+    own.state = p->dense.state;
+    own.work = p->dense.work > 0 ? (char *)k->work + p->packed : NULL;
+    return p->dense.run(&own);
+}
+
+static weir_status choose_columns(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    enum { ALIGN = 64 };
+    const weir_layout *const a = &c->in[0];
+    const size_t             size = weir_dtype_size(a->desc.dtype);
+    weir_layout              in[2] = {*a, c->in[1]};
+    weir_call                dense = *c;
+    columns *const           p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    in[0].stride[0] = a->desc.dim[1];
+    dense.in = in;
+    const weir_status status = weir_cpu_matmul(d, &dense, &p->dense);
+    if (status != WEIR_OK) {
+        columns_free(p);
+        return status;
+    }
+    p->rows = a->desc.dim[0];
+    p->bytes = (size_t)a->desc.dim[1] * size;
+    p->stride = (size_t)a->stride[0] * size;
+    p->packed = ((size_t)p->rows * p->bytes + ALIGN - 1) / ALIGN * ALIGN;
+    *out = (weir_kernel){.run = run_columns,
+                         .state = p,
+                         .destroy = columns_free,
+                         .work = p->packed + p->dense.work,
+                         .impl = p->dense.impl};
+    return WEIR_OK;
+}
+
+/* State: whole blocks, the last one, and how far apart they are in the first operand and in the
+ * result, in bytes. */
+typedef struct row_blocks {
+    weir_kernel block, last;
+    int64_t     blocks;
+    size_t      a_step, c_step;
+} row_blocks;
+
+static void row_blocks_free(void *state)
+{
+    row_blocks *const p = state;
+    weir_kernel_drop(&p->block);
+    weir_kernel_drop(&p->last);
+    weir_mem_free(p);
+}
+
+static weir_status run_rows(const weir_kargs *k)
+{
+    const row_blocks *const p = k->state;
+    for (int64_t i = 0; i < p->blocks; i++) {
+        const weir_kernel *const part = i + 1 < p->blocks ? &p->block : &p->last;
+        void *const src[2] = {(char *)k->src[0] + (size_t)i * p->a_step, k->src[1]};
+        void *const dst = (char *)k->dst[0] + (size_t)i * p->c_step;
+        weir_kargs  own = *k;
+        own.state = part->state;
+        own.src = src;
+        own.dst = &dst;
+        own.work = part->work > 0 ? k->work : NULL;
+        WEIR_TRY(part->run(&own));
+    }
+    return WEIR_OK;
+}
+
+/* Rows of a block of A^T B: 0 if blocks would cost time, or save little memory. A block packs B
+ * again: 2 k n elements are moved, while R n are written and R n k products added. So R grows with
+ * k up to a number that keeps the units busy for longer than packing takes. Each block is shorter
+ * than twice the least, so a call of it alone is not divided. */
+static int64_t rows_of_block(const weir_gemm_shape *s, size_t size)
+{
+    enum { LEAST = 64, MOST = 1792, EVEN = 16, BYTES = 8 << 20 };
+    const int64_t least = s->k < MOST / LEAST ? LEAST * max64(s->k, 1) : MOST;
+    const int64_t blocks = s->m / least;
+    if (blocks < 2 || (size_t)s->m * (size_t)s->n * size < BYTES)
+        return 0;
+    return ceil_div(ceil_div(s->m, blocks), EVEN) * EVEN;
+}
+
+/* Selects the kernel for rows of the result: columns of the first operand. */
+static weir_status choose_part(weir_device *d, const weir_call *c, int64_t rows, weir_kernel *out)
+{
+    weir_layout in[2] = {c->in[0], c->in[1]}, y = c->out[0];
+    weir_call   part = *c;
+    in[0].desc.dim[1] = rows;
+    y.desc.dim[0] = rows;
+    part.in = in;
+    part.out = &y;
+    return weir_cpu_matmul(d, &part, out);
+}
+
+static weir_status choose_rows(weir_device *d, const weir_call *c, int64_t rows, weir_kernel *out)
+{
+    const weir_desc *const y = &c->out[0].desc;
+    const size_t           size = weir_dtype_size(y->dtype);
+    row_blocks *const      p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    p->blocks = ceil_div(y->dim[0], rows);
+    p->a_step = (size_t)rows * size;
+    p->c_step = (size_t)rows * (size_t)y->dim[1] * size;
+    weir_status status = choose_part(d, c, rows, &p->block);
+    if (status == WEIR_OK)
+        status = choose_part(d, c, y->dim[0] - (p->blocks - 1) * rows, &p->last);
+    if (status != WEIR_OK) {
+        row_blocks_free(p);
+        return status;
+    }
+    *out = (weir_kernel){.run = run_rows,
+                         .state = p,
+                         .destroy = row_blocks_free,
+                         .work = p->block.work > p->last.work ? p->block.work : p->last.work,
+                         .impl = p->block.impl,
+                         .rows = rows};
+    return WEIR_OK;
+}
+
 weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_matmul_attr *const t = c->attr;
@@ -113,7 +268,10 @@ weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_kernel *out
                                .ldc = b->dim[t->tb ? 0 : 1]};
     if (weir_is_half(s.dtype))
         return choose_half(d, c, &s, false, weir_cpu_matmul, out);
-    return choose(d, &s, false, out);
+    if (c->in[0].stride[0] > a->dim[1])
+        return choose_columns(d, c, out);
+    const int64_t rows = s.ta ? rows_of_block(&s, weir_dtype_size(s.dtype)) : 0;
+    return rows > 0 ? choose_rows(d, c, rows, out) : choose(d, &s, false, out);
 }
 
 weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_kernel *out)
