@@ -9,8 +9,10 @@ PyTorch is needed here alone: `import weir` works without it.
 from __future__ import annotations
 
 from .capture import Captured as Captured, capture as capture
+from .inference import Module as Module, from_module as from_module
 from .step import Step as Step
 from .table import Refused as Refused, rules as rules
 from .translate import Unsupported as Unsupported, UnsupportedError as UnsupportedError
 
-__all__ = ["Captured", "Refused", "Step", "Unsupported", "UnsupportedError", "capture", "rules"]
+__all__ = ["Captured", "Module", "Refused", "Step", "Unsupported", "UnsupportedError", "capture",
+           "from_module", "rules"]

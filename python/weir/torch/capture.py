@@ -6,9 +6,10 @@ ids, masks) is computed here, once, and is a constant of the graph.
 """
 from __future__ import annotations
 
+import contextlib
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
@@ -66,6 +67,25 @@ class Alone(torch.nn.Module):           # type: ignore[misc]
         return self.model(*batch)
 
 
+def _own_name(target: str | None) -> str:
+    """The name of a parameter or buffer in the model inside of WithLoss or Alone."""
+    return (target or "").removeprefix("model.")
+
+
+@contextlib.contextmanager
+def in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
+    """The model trains or evaluates inside; each layer is as before behind it. Layers of a model
+    that is in that mode already stay as they are: frozen batch norm."""
+    before = {m: m.training for m in model.modules()}
+    if model.training != training:
+        model.train(training)
+    try:
+        yield
+    finally:
+        for m, mode in before.items():
+            m.training = mode
+
+
 def capture(module: torch.nn.Module, example: Sequence[torch.Tensor]) -> Captured:
     """The graph of module(*example), in the mode that the module is in."""
     with warnings.catch_warnings():
@@ -79,7 +99,7 @@ def capture(module: torch.nn.Module, example: Sequence[torch.Tensor]) -> Capture
         if node is None:            # a constant of Python among the arguments
             continue
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
-            graph.names[node] = spec.target
+            graph.names[node] = _own_name(spec.target)
         elif spec.kind == InputKind.CONSTANT_TENSOR:
             graph.constants[node] = program.constants[spec.target]
         elif spec.kind == InputKind.USER_INPUT:
@@ -92,7 +112,7 @@ def capture(module: torch.nn.Module, example: Sequence[torch.Tensor]) -> Capture
         if spec.kind == OutputKind.USER_OUTPUT or spec.kind == OutputKind.LOSS_OUTPUT:
             graph.outputs.append(value)
         elif spec.kind == OutputKind.BUFFER_MUTATION:
-            graph.changed.append((value, spec.target))
+            graph.changed.append((value, _own_name(spec.target)))
         else:
             raise InvalidError(f"capture: the model changes {spec.target!r} "
                                f"({spec.kind.name}): only buffers may change")

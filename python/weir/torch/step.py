@@ -15,8 +15,8 @@ from ..errors import GraphWarning, InvalidError
 from ..graph import Graph, Stats
 from ..typing import Budget, Handle
 from . import memory
-from .capture import Captured, Loss, Node, WithLoss, capture
-from .table import type_of
+from .capture import Captured, Loss, Node, WithLoss, capture, in_mode
+from .table import half_type, torch_type, type_of
 from .translate import Translation, problems, refuse
 from .updates import Rule, groups_of, rule_of
 
@@ -67,7 +67,8 @@ class Step:
         for x, y in loader:
             loss = step(x, y)
 
-    model: in training mode while it is captured. loss_fn(model(*inputs), *targets); the last
+    model: captured in training mode; layers of a model in that mode that are in evaluation stay
+    so. loss_fn(model(*inputs), *targets); the last
     `targets` tensors (1) of the example are its targets. loss_fn None: the model is given the whole
     batch and returns the loss, or an object with `loss`. optimizer: SGD, Adam, AdamW, RMSprop and
     Adagrad of torch.optim are computed by Weir with the numbers of param_groups at each step;
@@ -90,7 +91,7 @@ class Step:
         self.model, self.optimizer = model, optimizer
         self._loss, self._views, self._max_plans = loss_fn, views, max_plans
         self._budget, self._policy = budget, policy
-        self._half = _half(precision)
+        self._half = half_type(precision)
         self._clip = (clip_norm, clip_value)
         self.device: core.Device = core.cpu() if device is None else device
         batch = _batch(example)
@@ -111,16 +112,9 @@ class Step:
 
     def _capture(self, batch: Sequence[torch.Tensor]) -> Captured:
         whole = WithLoss(self.model, self._loss, len(batch) - self._targets)
-        mode = self.model.training
-        whole.train()
-        try:
+        with in_mode(self.model, True):
             captured = capture(whole, batch)
-        finally:
-            self.model.train(mode)
         refuse(problems(captured))
-        captured.names = {node: name.removeprefix("model.")
-                          for node, name in captured.names.items()}
-        captured.changed = [(node, name.removeprefix("model.")) for node, name in captured.changed]
         return captured
 
     # -- recording --
@@ -143,13 +137,7 @@ class Step:
 
     def _record(self, translation: Translation, inputs: dict[Node, Handle]
                 ) -> tuple[Handle, dict[str, Handle]]:
-        if self._half is not None:
-            capi.weir_autocast_begin(self.device.handle, self._half)
-        try:
-            translation.run(inputs)
-        finally:
-            if self._half is not None:
-                capi.weir_autocast_end(self.device.handle)
+        translation.run(inputs, self._half)
         result = translation.argument(translation.graph.outputs[0])
         if not isinstance(result, capi.weir_tensor) or \
                 capi.weir_tensor_desc(result)[1] not in ((), (1,)):
@@ -190,7 +178,7 @@ class Step:
         self._last = plan
         self._states.after(plan)
         kind = capi.weir_tensor_desc(plan.loss)[0]
-        return memory.read(plan.loss, torch.empty((), dtype=_torch_type(kind)))
+        return memory.read(plan.loss, torch.empty((), dtype=torch_type(kind)))
 
     def gradients(self) -> dict[str, torch.Tensor]:
         """The gradients of the last step by the names of parameters, before clipping."""
@@ -347,18 +335,6 @@ class States:
 
 def _same_memory(t: torch.Tensor, handle: Handle) -> bool:
     return bool(t.data_ptr() == capi.memory(handle)[0])
-
-
-def _half(precision: str | None) -> int | None:
-    types = {None: None, "f32": None, "bf16": capi.WEIR_BF16, "f16": capi.WEIR_F16}
-    if precision not in types:
-        raise InvalidError(f"precision {precision!r}: must be None, 'f32', 'bf16' or 'f16'")
-    return types[precision]
-
-
-def _torch_type(kind: int) -> TorchType:
-    from .table import TYPES
-    return next(t for t, number in TYPES.items() if number == kind)
 
 
 def _batch(example: Batch) -> tuple[torch.Tensor, ...]:

@@ -15,6 +15,7 @@ from torch import dtype as TorchType
 
 from .. import _capi as capi
 from ..core import Device
+from ..errors import InvalidError
 from ..typing import Handle, Number, Shape
 
 # What a node of the captured graph is worth: a tensor, several, or nothing that is read.
@@ -96,6 +97,19 @@ def type_of(dtype: TorchType) -> int:
     if dtype not in TYPES:
         raise Refused(f"the element type {dtype} does not exist in Weir")
     return TYPES[dtype]
+
+
+def torch_type(kind: int) -> TorchType:
+    """torch's type of the core's."""
+    return next(t for t, number in TYPES.items() if number == kind)
+
+
+def half_type(precision: str | None) -> int | None:
+    """The core's type of "bf16" and "f16"; None for f32."""
+    types = {None: None, "f32": None, "bf16": capi.WEIR_BF16, "f16": capi.WEIR_F16}
+    if precision not in types:
+        raise InvalidError(f"precision {precision!r}: must be None, 'f32', 'bf16' or 'f16'")
+    return types[precision]
 
 
 def shape_of(x: Handle) -> Shape:

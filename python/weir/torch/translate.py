@@ -75,8 +75,18 @@ class Translation:
         self.updated: set[Node] = set()         # results that are in their buffer already
         self.found: list[Unsupported] = []
 
-    def run(self, inputs: Mapping[Node, Handle]) -> None:
-        """Records all nodes. UnsupportedError lists those that could not be."""
+    def run(self, inputs: Mapping[Node, Handle], half: int | None = None) -> None:
+        """Records all nodes, products in a half type if one is given. UnsupportedError lists those
+        that could not be recorded."""
+        if half is not None:
+            capi.weir_autocast_begin(self.device.handle, half)
+        try:
+            self._record(inputs)
+        finally:
+            if half is not None:
+                capi.weir_autocast_end(self.device.handle)
+
+    def _record(self, inputs: Mapping[Node, Handle]) -> None:
         self.values.update(inputs)
         for node in self.graph.nodes:
             if overload(node) == "getitem":
