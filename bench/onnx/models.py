@@ -85,7 +85,8 @@ def export(name, folder):
         torch.manual_seed(0)
         net, x = text_network(name) if name in TEXT else image_network(name)
         net.eval()
-        torch.onnx.export(net, (x,), path, dynamo=True, opset_version=20, optimize=False,
+        torch.onnx.export(net, (x,), path, dynamo=True, opset_version=20,
+                          optimize=name.startswith("shuffle"),
                           external_data=False, verbose=False)
         np.save(data, x.numpy())
     return path, data

@@ -16,6 +16,7 @@ typedef struct weir_onnx_value {
     weir_desc    desc;             /* of known */
     bool         own_t, own_known; /* freed with the walk; else they belong to the model */
     bool         kept;             /* of the model: it stays from walk to walk */
+    bool         sequence;         /* t in parts; known: axis, keepdims and the sizes */
 } weir_onnx_value;
 
 typedef struct weir_onnx_call weir_onnx_call;
@@ -92,6 +93,9 @@ weir_status weir_onnx_axis(const weir_onnx_call *c, int64_t axis, int ndim, int 
 
 /* Output i is t; fails if t is NULL. */
 weir_status weir_onnx_give(weir_onnx_call *c, size_t i, weir_tensor *t);
+
+/* ERR_INVALID if the slot is an initializer's, which stays from call to call. */
+weir_status weir_onnx_free_slot(const weir_onnx_call *c, uint32_t slot);
 
 /* Output 0 is known: the elements are copied. */
 weir_status weir_onnx_tell(weir_onnx_call *c, weir_desc d, const void *elements);

@@ -111,6 +111,102 @@ weir_status weir_onnx_split(weir_onnx_call *c)
     return s;
 }
 
+/* ---- sequences of parts ---- */
+
+/* Whether only SequenceAt reads the sequence: it is then the tensor and the sizes of its parts. */
+static bool only_parts_read(const weir_onnx_call *c)
+{
+    const weir_onnx_graph *const g = &c->m->proto.graph;
+    const uint32_t               slot = c->node->out[0];
+    bool                         made = false;
+
+    for (size_t i = 0; i < g->n_node; i++) {
+        made = made || &g->node[i] == c->node;
+        for (size_t k = 0; k < g->node[i].n_in; k++)
+            if (g->node[i].in[k] == slot && strcmp(g->node[i].op, "SequenceAt") != 0)
+                return false;
+    }
+    for (size_t i = 0; i < c->m->n_selected; i++)
+        if (c->m->selected[i] == slot)
+            return false;
+    return made;
+}
+
+/* {axis, keepdims, size, size, ...} of the parts; *n: how many numbers. */
+static weir_status sequence_sizes(weir_onnx_call *c, int64_t whole, int axis, int64_t **list,
+                                  size_t *n)
+{
+    int64_t      each = 1, given[64];
+    size_t       count = 0;
+    const bool   has = weir_onnx_has(c, 1);
+    const size_t axes = has ? (size_t)weir_onnx_desc_of(c, 1).ndim : 0;
+
+    if (has)
+        WEIR_TRY(weir_onnx_list(c, 1, given, 64, &count));
+    if (has && axes == 0)
+        each = given[0];
+    if (each < 1 || whole / each > 1 << 20)
+        return weir_onnx_refuse(c, "parts of %" PRId64 " of %" PRId64 " elements", each, whole);
+    for (size_t i = 0; i < count && axes; i++)
+        if (given[i] < 0 || given[i] > whole)
+            return weir_onnx_refuse(c, "a part of %" PRId64 " elements", given[i]);
+    if (axes == 0)
+        count = (size_t)((whole + each - 1) / each);
+    *n = count + 2;
+    if (!(*list = weir_host_alloc(*n * sizeof **list)))
+        return weir_error_status();
+    (*list)[0] = axis;
+    (*list)[1] = has || weir_onnx_int(c, "keepdims", 1) != 0;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t left = whole - (int64_t)i * each;
+        (*list)[2 + i] = axes ? given[i] : left < each ? left : each;
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_split_to_sequence(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    int64_t           *sizes;
+    size_t             n = 0;
+    int                axis;
+
+    if (!x)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    if (!weir_onnx_wants(c, 0) || !only_parts_read(c))
+        return weir_onnx_refuse(c, "a sequence that is not taken apart by SequenceAt");
+    WEIR_TRY(weir_onnx_axis(c, weir_onnx_int(c, "axis", 0), d.ndim, &axis));
+    WEIR_TRY(weir_onnx_set(c, c->node->out[0], x));
+    WEIR_TRY(sequence_sizes(c, d.dim[axis], axis, &sizes, &n));
+    weir_onnx_value *const v = &c->m->value[c->node->out[0]];
+    v->known = sizes;
+    v->own_known = true;
+    v->sequence = true;
+    v->desc = weir_1d(WEIR_I64, (int64_t)n);
+    return WEIR_OK;
+}
+
+weir_status weir_onnx_sequence_at(weir_onnx_call *c)
+{
+    const weir_onnx_value *const v = weir_onnx_has(c, 0) ? &c->m->value[c->node->in[0]] : NULL;
+    weir_tensor *const           x = v ? v->t : NULL;
+    double                       at;
+    int64_t                      from = 0;
+
+    if (!x || !v->sequence)
+        return weir_onnx_refuse(c, "a sequence that SplitToSequence did not make");
+    const int64_t *const sizes = v->known, n = v->desc.dim[0] - 2;
+    WEIR_TRY(weir_onnx_number(c, 1, &at));
+    const int64_t i = (int64_t)(at < 0 ? at + (double)n : at);
+    if (!(at >= (double)-n && at < (double)n))
+        return weir_onnx_refuse(c, "part %g of %" PRId64, at, n);
+    for (int64_t k = 0; k < i; k++)
+        from += sizes[2 + k];
+    weir_tensor *const part = weir_narrow(x, (int)sizes[0], from, sizes[2 + i]);
+    return weir_onnx_give(c, 0, part && !sizes[1] ? weir_squeeze(part, (int)sizes[0]) : part);
+}
+
 /* ---- padding, repeats ---- */
 
 /* pads: before all n axes, then behind them; negative ones cut. */

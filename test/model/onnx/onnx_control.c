@@ -174,3 +174,35 @@ CASE(loops_inside_loops_end)
     values(&m, d, y, 3, "more than 20000 turns of all subgraphs");
     weir_device_close(d);
 }
+
+/* y = part `at` of x (3) in parts of 2; or the sequence itself. */
+static void parts(pb *m, int64_t at, const char *out)
+{
+    const int64_t each = 2;
+    pb            g = {0};
+
+    net_input(&g, "x", PB_F32, 1, (int64_t[]){3});
+    net_init(&g, "each", PB_I64, 0, NULL, &each, sizeof each);
+    net_init(&g, "at", PB_I64, 0, NULL, &at, sizeof at);
+    net_node(&g, "SplitToSequence", "x,each", "s", NULL);
+    net_node(&g, "SequenceAt", "s,at", "y", NULL);
+    net_output(&g, out);
+    net_model(m, &g, 19);
+}
+
+CASE(parts_of_a_sequence)
+{
+    static pb    m;
+    float        y[3];
+    weir_device *d = device();
+
+    parts(&m, 0, "y");
+    CHECK(values(&m, d, y, 3, NULL) == 2 && y[0] == 1 && y[1] == 2);
+    parts(&m, -1, "y");
+    CHECK(values(&m, d, y, 3, NULL) == 1 && y[0] == 3);
+    parts(&m, 2, "y");
+    values(&m, d, y, 3, "part 2 of 2");
+    parts(&m, 0, "s");
+    values(&m, d, y, 3, "a sequence that is not taken apart");
+    weir_device_close(d);
+}
