@@ -276,8 +276,18 @@ weir_status weir_onnx_give(weir_onnx_call *c, size_t i, weir_tensor *t)
     return WEIR_OK;
 }
 
+weir_status weir_onnx_free_slot(const weir_onnx_call *c, uint32_t slot)
+{
+    if (!c->m->value[slot].kept)
+        return WEIR_OK;
+    return weir_onnx_refuse(c, "makes '%.60s' a second time", c->m->proto.names.name[slot]);
+}
+
 weir_status weir_onnx_tell(weir_onnx_call *c, weir_desc d, const void *elements)
 {
+    if (!weir_onnx_wants(c, 0))
+        return weir_onnx_refuse(c, "no output");
+    WEIR_TRY(weir_onnx_free_slot(c, c->node->out[0]));
     weir_onnx_value *const v = &c->m->value[c->node->out[0]];
     const size_t           bytes = weir_onnx_elements(&d) * weir_dtype_size(d.dtype);
     void *const            known = weir_host_alloc(bytes + 1);

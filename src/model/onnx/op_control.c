@@ -86,6 +86,7 @@ static weir_status know(weir_onnx_call *c, uint32_t slot, weir_dtype type, int64
 {
     weir_onnx_value *const at = &c->m->value[slot];
 
+    WEIR_TRY(weir_onnx_free_slot(c, slot));
     weir_onnx_drop(at);
     *at = (weir_onnx_value){
         .known = weir_host_alloc(8), .own_known = true, .desc = weir_scalar(type)};

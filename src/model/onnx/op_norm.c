@@ -19,7 +19,7 @@ weir_status weir_onnx_batch_norm(weir_onnx_call *c)
     const double       eps = weir_onnx_float(c, "epsilon", (double)1e-5f);
     const bool         said = weir_onnx_int(c, "training_mode", 0) != 0;
 
-    if (!x || c->node->n_in < 5)
+    if (!x || !weir_onnx_has(c, 3) || !weir_onnx_has(c, 4))
         return weir_onnx_refuse(c, "%zu inputs", c->node->n_in);
     const weir_desc d = weir_tensor_desc(x);
     for (size_t i = 1; i < c->node->n_out; i++)

@@ -65,9 +65,7 @@ static weir_status take(weir_onnx_call *c)
         if (!t)
             return weir_onnx_refuse(c, "Weir does not compute output %zu", i);
         weir_onnx_value *const v = &c->m->value[c->node->out[i]];
-        if (v->kept)
-            return weir_onnx_refuse(c, "makes '%.60s' a second time",
-                                    c->m->proto.names.name[c->node->out[i]]);
+        WEIR_TRY(weir_onnx_free_slot(c, c->node->out[i]));
         if (!c->fold) {
             weir_tensor *const own = weir_retain(t); /* t may be the input of this name */
             weir_onnx_drop(v);
@@ -128,6 +126,11 @@ weir_status weir_onnx_set(weir_onnx_call *c, uint32_t to, weir_tensor *t)
 
     if (!own)
         return weir_error_status();
+    const weir_status s = weir_onnx_free_slot(c, to);
+    if (s != WEIR_OK) {
+        weir_release(own);
+        return s;
+    }
     weir_onnx_drop(&c->m->value[to]);
     c->m->value[to] = (weir_onnx_value){.t = own, .own_t = true};
     return WEIR_OK;
@@ -135,6 +138,8 @@ weir_status weir_onnx_set(weir_onnx_call *c, uint32_t to, weir_tensor *t)
 
 weir_status weir_onnx_assign(weir_onnx_call *c, uint32_t to, uint32_t from)
 {
+    if (from == WEIR_ONNX_ABSENT)
+        return weir_onnx_refuse(c, "an input of a subgraph is left out");
     const weir_onnx_value *const v = &c->m->value[from];
     weir_onnx_value              copy = {.desc = v->desc};
 
@@ -143,6 +148,7 @@ weir_status weir_onnx_assign(weir_onnx_call *c, uint32_t to, uint32_t from)
                                 c->m->proto.names.name[from]);
     if (to == from || to == WEIR_ONNX_ABSENT)
         return WEIR_OK;
+    WEIR_TRY(weir_onnx_free_slot(c, to));
     if (v->known) {
         const size_t bytes = weir_onnx_elements(&v->desc) * weir_dtype_size(v->desc.dtype);
         copy.own_known = true;

@@ -206,3 +206,32 @@ CASE(parts_of_a_sequence)
     values(&m, d, y, 3, "a sequence that is not taken apart");
     weir_device_close(d);
 }
+
+/* Nodes of every operator without inputs or outputs, and with inputs that are left out. */
+CASE(nodes_without_inputs_or_outputs)
+{
+    static pb                m;
+    static const char *const in[] = {"", "x,,,,,,", ",,,,,,"}, *const out[] = {"", "y", ",y"};
+    weir_device             *d = device();
+    int                      refused = 0;
+
+    for (size_t i = 0; weir_onnx_operator(i); i++)
+        for (int k = 0; k < 9; k++) {
+            pb g = {0};
+            net_input(&g, "x", PB_F32, 1, (int64_t[]){3});
+            net_node(&g, weir_onnx_operator(i), in[k % 3], out[k / 3], NULL);
+            net_node(&g, "Identity", "x", "z", NULL);
+            net_output(&g, k / 3 ? "y" : "z");
+            net_model(&m, &g, 23);
+            weir_onnx *net = weir_onnx_open_bytes(d, m.at, m.n, NULL);
+            weir_tensor *x = weir_input(d, weir_1d(WEIR_F32, 3)), *got[1];
+            CHECK_OK(weir_write_fill(x, 1));
+            CHECK_OK(weir_scope_begin(d));
+            refused += !net || weir_onnx_apply(net, 1, &x, 1, got) != WEIR_OK;
+            CHECK_OK(weir_scope_end(d));
+            weir_release(x);
+            weir_onnx_free(net);
+        }
+    CHECK(refused > 100);
+    weir_device_close(d);
+}
