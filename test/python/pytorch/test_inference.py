@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch: left out")
 import weir.torch       # noqa: E402
 from weir import errors     # noqa: E402
 
-from models import NAMES, build    # noqa: E402
+from torch_models import NAMES, build    # noqa: E402
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="torch: left out")
 import weir.torch       # noqa: E402
 from weir import errors     # noqa: E402
 
-from models import NAMES, Gpt, Perceptron, SmallCnn, build, classes    # noqa: E402
+from torch_models import NAMES, Gpt, Perceptron, SmallCnn, build, classes    # noqa: E402
 
 
 def sgd(params):

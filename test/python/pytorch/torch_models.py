@@ -1,4 +1,4 @@
-"""models - small models of PyTorch, each with a loss and a batch, for the tests of weir.torch."""
+"""torch_models - small models of PyTorch, each with a loss and a batch, to test weir.torch."""
 import torch
 from torch import nn
 from torch.nn import functional as F
