@@ -26,6 +26,13 @@ DRAWS = frozenset({"bernoulli", "dropout", "native_dropout", "rand", "rand_like"
                    "alpha_dropout", "feature_dropout"})
 
 
+# Operators that read the shape of their operand alone, by the argument that is the value; 0 and -1
+# stand for the values 0 and 1. Elements, of the largest that becomes a constant.
+EVEN = {"new_zeros": 0, "zeros_like": 0, "new_ones": -1, "ones_like": -1, "full_like": 1,
+        "new_full": 2}
+MOST = 1 << 16
+
+
 @dataclass
 class Captured:
     """What torch.export made of a module."""
@@ -155,10 +162,26 @@ def _value(graph: Captured, value: object) -> Argument:
     return value
 
 
+def _even(node: Node) -> torch.Tensor | None:
+    """The result of a call that reads the shape of its operand alone: one value everywhere."""
+    name, meta = base_name(node), node.meta.get("val")
+    if name not in EVEN or not isinstance(meta, torch.Tensor) or meta.numel() > MOST:
+        return None
+    at = EVEN[name]
+    value = node.args[at] if at < len(node.args) and at > 0 else -at
+    if not isinstance(value, (bool, int, float)):
+        return None
+    return torch.full(tuple(int(n) for n in meta.shape), value, dtype=meta.dtype)
+
+
 def _fold(graph: Captured) -> None:
     """Computes what depends on constants alone and takes it out of the nodes."""
     left = []
     for node in graph.nodes:
+        even = _even(node)
+        if even is not None:
+            graph.constants[node] = even
+            continue
         plain = node.op == "call_function" and base_name(node) not in DRAWS and \
             str(node.target).startswith("aten.")
         if not plain or not _known(graph, [list(node.args), list(node.kwargs.values())]):

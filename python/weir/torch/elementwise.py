@@ -283,7 +283,7 @@ def to_copy(at: Call, self: Handle, dtype: TorchType | None = None,
     return cast(self, at.dtype)
 
 
-@aten("to.dtype", "to.dtype_layout", "to.device")
+@aten("to.dtype", "to.dtype_layout", "to.device", "type_as.default")
 def to(at: Call, self: Handle, *how: object, dtype: TorchType | None = None,
        non_blocking: bool = False, copy: bool = False) -> Handle:
     """Another type."""

@@ -167,7 +167,7 @@ def attention(at: Call, query: Handle, key: Handle, value: Handle, attn_mask: Ha
     q, k, v = (_of_heads(x) for x in (query, key, value))
     (b, n, t, _), (kb, kv, _, _) = shape_of(q), shape_of(k)
     require(kb == b and shape_of(v)[:2] == (b, kv), "batches or heads that are broadcast")
-    require(n == kv or enable_gqa, "fewer heads of keys without enable_gqa")
+    require(n == kv or kv == 1 or enable_gqa, "fewer heads of keys without enable_gqa")
     if attn_mask is not None:
         require(len(shape_of(attn_mask)) <= 2 or axes == 4, "a mask of more than two axes")
         if dtype_of(attn_mask) not in (capi.WEIR_BOOL, dtype_of(q)):

@@ -94,6 +94,32 @@ def std(at: Call, self: Handle, dim: Sequence[int] | None = None, *,
     return capi.weir_sqrt(var(at, self, dim, correction=correction, keepdim=keepdim))
 
 
+@aten("var.dim")
+def var_dim(at: Call, self: Handle, dim: Sequence[int] | None = None, unbiased: bool = True,
+            keepdim: bool = False) -> Handle:
+    """The variance."""
+    return var(at, self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@aten("var.default")
+def var_whole(at: Call, self: Handle, unbiased: bool = True) -> Handle:
+    """The variance of all elements."""
+    return var(at, self, None, correction=int(unbiased))
+
+
+@aten("std.dim")
+def std_dim(at: Call, self: Handle, dim: Sequence[int] | None = None, unbiased: bool = True,
+            keepdim: bool = False) -> Handle:
+    """The standard deviation."""
+    return capi.weir_sqrt(var_dim(at, self, dim, unbiased, keepdim))
+
+
+@aten("std.default")
+def std_whole(at: Call, self: Handle, unbiased: bool = True) -> Handle:
+    """The standard deviation of all elements."""
+    return capi.weir_sqrt(var_whole(at, self, unbiased))
+
+
 @aten("linalg_vector_norm.default")
 def vector_norm(at: Call, self: Handle, ord: Number = 2, dim: Sequence[int] | None = None,
                 keepdim: bool = False, dtype: TorchType | None = None) -> Handle:

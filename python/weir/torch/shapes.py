@@ -49,6 +49,14 @@ def expand(at: Call, self: Handle, *how: object, implicit: bool = False) -> Hand
     return capi.weir_broadcast_to(self, (dtype_of(self), at.shape))
 
 
+@aten("broadcast_tensors.default")
+def broadcast_tensors(at: Call, tensors: Sequence[Handle]) -> tuple[Handle, ...]:
+    """All in their common shape."""
+    shapes = [tuple(t.shape) for t in at.result or ()]      # type: ignore[union-attr]
+    return tuple(capi.weir_broadcast_to(x, (dtype_of(x), shape))
+                 for x, shape in zip(tensors, shapes))
+
+
 @aten("repeat.default")
 def repeat(at: Call, self: Handle, repeats: Sequence[int]) -> Handle:
     """The whole several times along each axis."""
@@ -133,6 +141,26 @@ def stack(at: Call, tensors: Sequence[Handle], dim: int = 0) -> Handle:
     """Along a new axis."""
     return capi.weir_stack([cast(x, at.dtype) for x in tensors],
                            axis_of(dim, len(at.shape)))
+
+
+@aten("slice_scatter.default")
+def slice_scatter(at: Call, self: Handle, src: Handle, dim: int = 0, start: int | None = None,
+                  end: int | None = None, step: int = 1) -> Handle:
+    """self with src in the place of a part of one axis."""
+    require(step == 1, f"step={step}")
+    n = shape_of(self)[dim]
+    begin, until, _ = slice(start, end).indices(n)
+    parts = [capi.weir_narrow(self, dim, 0, begin), cast(src, at.dtype),
+             capi.weir_narrow(self, dim, max(begin, until), n - max(begin, until))]
+    return capi.weir_concat([x for x in parts if shape_of(x)[dim] > 0], dim)
+
+
+@aten("select_scatter.default")
+def select_scatter(at: Call, self: Handle, src: Handle, dim: int, index: int) -> Handle:
+    """self with src in one place of an axis."""
+    axis = axis_of(dim, len(shape_of(self)))
+    place = axis_of(index, shape_of(self)[axis])
+    return slice_scatter(at, self, capi.weir_unsqueeze(src, axis), axis, place, place + 1)
 
 
 @aten("flip.default")

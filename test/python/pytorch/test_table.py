@@ -1,0 +1,112 @@
+"""test_table - rows of the table of ATen overloads against PyTorch: values and gradients."""
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch: left out")
+
+from torch.nn import functional as F    # noqa: E402
+
+import weir.torch       # noqa: E402
+
+W = (2, 3, 4)       # the shape of the parameter that each case reads, of values around 0
+
+
+def scattered(w):
+    y = w * 1.0
+    y[:, 1] = 2.0
+    y[0] = w[1]
+    return y
+
+
+def seen(w):
+    return torch.ones(3, 3, dtype=torch.bool).tril()
+
+
+CASES = {
+    "arithmetic": lambda w: (w + 2) * 3 - (1 - w) / (w * w + 1.5) + w.pow(3) - (w + w.neg()) ** 2,
+    "alpha": lambda w: torch.add(w, w[0], alpha=3) + torch.sub(w, w[1], alpha=2),
+    "integers": lambda w: w * (torch.arange(4) * 2 + 1) + torch.arange(3).unsqueeze(-1) // 2,
+    "unary": lambda w: w.exp() + w.sin() * w.cos() + w.abs() + (w * w + 1).sqrt()
+    + (w * w + 1).log() + w.erf() + w.tanh() + w.sigmoid() + (w * w + 1).rsqrt(),
+    "activations": lambda w: F.relu(w) + F.gelu(w) + F.gelu(w, approximate="tanh") + F.silu(w)
+    + F.hardswish(w) + F.hardsigmoid(w) + F.elu(w) + F.leaky_relu(w, 0.1) + F.softplus(w)
+    + F.mish(w) + F.relu6(w * 9) + F.hardtanh(w, -0.5, 0.7) + F.logsigmoid(w) + F.selu(w),
+    "compare": lambda w: torch.where(w > 0.1, w, -w) + w.masked_fill(w.le(-0.3), 5.0)
+    + w * (w.ge(w[0]) & w.ne(0.0)),
+    "clamp": lambda w: w.clamp(-0.5, 0.5) + w.clamp_min(0.1) + torch.maximum(w, w[0]),
+    "views": lambda w: (w.permute(2, 0, 1).reshape(8, 3).t().unsqueeze(0).expand(2, 3, 8) * 2)
+    .flatten(1).unflatten(1, (4, 6)).transpose(0, 2).squeeze(),
+    "parts": lambda w: torch.cat([w[:, :1], w[:, -2:], w[..., :3, :]], dim=1)[:, ::2],
+    "split": lambda w: torch.stack([a * b for a, b in zip(w.split(2, -1), w.chunk(2, dim=-1))])
+    + w.unbind(1)[0][:, :2].unsqueeze(1),
+    "roll-flip": lambda w: torch.roll(w, (1, -2), (1, 2)) * torch.flip(w, (0, 2)),
+    "pad": lambda w: F.pad(w, (1, 2, 0, 1), value=3.0) + F.pad(w, (1, 2)).sum(1, keepdim=True),
+    "crop-reflect": lambda w: F.pad(w, (-1, 1)) + F.pad(w, (2, 1), mode="reflect")[..., 1:5],
+    "repeat": lambda w: w.repeat(2, 1, 2) * 2,
+    "triangle": lambda w: (w @ w.mT).tril() + (w @ w.mT).triu(1),
+    "index": lambda w: w[torch.tensor([[1, 0], [-1, 1]])] * 2,
+    "index-two": lambda w: w[:, torch.tensor([2, 0]), torch.tensor([1, -1])],
+    "index-select": lambda w: w.index_select(2, torch.tensor([3, 0, 0])),
+    "gather": lambda w: w.gather(1, torch.tensor([[[0, 2, 1, 1]], [[1, 1, 0, 2]]])),
+    "scatter": scattered,
+    "reduce": lambda w: w.sum((0, 2)) + w.mean(-1).mean(0) + w.var(-1).sum() + w.std()
+    + w.amax(2).sum() + w.amin((0, 1)).sum() + w.norm() + w.prod(2).sum() + w.logsumexp(-1).sum(),
+    "running": lambda w: w.cumsum(1) + w.cumprod(2),
+    "softmax": lambda w: w.softmax(-1) * w.log_softmax(1),
+    "products": lambda w: w @ w.mT + torch.bmm(w, w.transpose(1, 2)),
+    "einsum": lambda w: torch.einsum("bij,bkj->bik", w, w * 2),
+    "linear": lambda w: F.linear(w, w[0], w[1, :, 0]),
+    "norms": lambda w: F.layer_norm(w, (4,)) + F.rms_norm(w, (3, 4)) * F.layer_norm(w, W[1:]),
+    "group-norm": lambda w: F.group_norm(w.reshape(2, 4, 3, 1), 2, w[0, 0], w[1, 0]),
+    "conv": lambda w: F.conv2d(w.unsqueeze(1), w[:, :2, :2].unsqueeze(1), padding=1, stride=2),
+    "conv-same": lambda w: F.conv2d(w.unsqueeze(1), w[:, :2, :3].unsqueeze(1), padding="same"),
+    "conv1d": lambda w: F.conv1d(w, w[:, :, :2], padding=1, dilation=2),
+    "conv-transpose": lambda w: F.conv_transpose2d(w.unsqueeze(1), w[:1, :2, :2].unsqueeze(0),
+                                                   stride=2),
+    "max-pool": lambda w: F.max_pool2d(w.unsqueeze(1), 2, 2, ceil_mode=True),
+    "avg-pool": lambda w: F.avg_pool2d(w.unsqueeze(1), 2, 1, padding=1)
+    + F.avg_pool2d(w.unsqueeze(1), 2, 1, padding=1, count_include_pad=False),
+    "adaptive": lambda w: F.adaptive_avg_pool2d(w.unsqueeze(1), (2, 3)),
+    "upsample": lambda w: F.interpolate(w.unsqueeze(1), scale_factor=2, mode="bilinear")
+    + F.interpolate(w.unsqueeze(1), scale_factor=2),
+    "shuffle": lambda w: F.pixel_shuffle(w.reshape(1, 4, 3, 2), 2),
+    "attention": lambda w: F.scaled_dot_product_attention(w, w * 2, w + 1, is_causal=True),
+    "attention-mask": lambda w: F.scaled_dot_product_attention(
+        w.unsqueeze(1), w.unsqueeze(1), w.unsqueeze(1), attn_mask=seen(w), scale=0.3),
+    "attention-one-key": lambda w: F.scaled_dot_product_attention(
+        w.reshape(1, 2, 3, 4), w[:1].unsqueeze(0), w[1:].unsqueeze(0)),
+    "losses": lambda w: F.mse_loss(w[0], w[1]) + F.l1_loss(w[0], w[1], reduction="sum")
+    + F.smooth_l1_loss(w[0], w[1], beta=0.3) + F.huber_loss(w[0], w[1], delta=0.4)
+    + F.binary_cross_entropy_with_logits(w[0], torch.ones(3, 4)),
+    "cross-entropy": lambda w: F.cross_entropy(w.reshape(6, 4), torch.tensor([0, 3, -100, 1, 2, 0]),
+                                               label_smoothing=0.1)
+    + F.cross_entropy(w, torch.tensor([[0, 1, 2, 0], [2, 2, 1, -100]]))
+    + F.cross_entropy(w[0], w[1].softmax(-1).detach())
+    + F.nll_loss(w[0].log_softmax(-1), torch.tensor([3, 0, 1])),
+    "types": lambda w: w.double().mul(2).type_as(w) + w.half().float().detach() + w.to(torch.int64),
+    "embedding": lambda w: F.embedding(torch.tensor([[0, 2], [1, 0]]), w[0], padding_idx=0),
+}
+
+
+class Case(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        values = torch.randn(W, generator=torch.Generator().manual_seed(5))
+        self.w = torch.nn.Parameter(values)
+
+    def forward(self, x):
+        y = self.function(self.w)
+        weights = torch.arange(y.numel(), dtype=torch.float32).reshape(y.shape) / y.numel() + 0.5
+        return (y * weights).sum() + x.sum()        # each element has its own gradient
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_pytorch(name):
+    model, x = Case(CASES[name]), torch.zeros(1)
+    loss = model(x)
+    loss.backward()
+    want = model.w.grad.clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    step = weir.torch.Step(model, None, optimizer, x, gradients=True)
+    torch.testing.assert_close(step(x), loss.detach(), rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(step.gradients()["w"], want, rtol=1e-4, atol=1e-5)
