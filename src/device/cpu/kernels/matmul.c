@@ -123,8 +123,9 @@ static void pack_columns(void *ctx, int64_t task)
 {
     const weir_kargs *const k = ctx;
     const columns *const    p = k->state;
-    memcpy((char *)k->work + (size_t)task * p->bytes,
-           (const char *)k->src[0] + (size_t)task * p->stride, p->bytes);
+    if (p->bytes > 0)   /* without elements the operand may be null, which memcpy does not allow */
+        memcpy((char *)k->work + (size_t)task * p->bytes,
+               (const char *)k->src[0] + (size_t)task * p->stride, p->bytes);
 }
 
 static weir_status run_columns(const weir_kargs *k)
