@@ -9,8 +9,8 @@ static const weir_plan_options apart = {.disable = "fuse"};
 static uint32_t fused(int (*body)(weir_device *d, weir_tensor *const *in, weir_tensor **out),
                       uint32_t *largest)
 {
-    static float want[8][N], got[N];
-    uint32_t     instructions = 0;
+    static double want[8][N], got[N];   /* holds outputs of any type */
+    uint32_t      instructions = 0;
 
     for (int i = 0; i < 2; i++) {
         weir_device *d = fixture_open();
