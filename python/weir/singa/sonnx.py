@@ -109,7 +109,7 @@ class SONNXModel(OnnxModel):
 
     def __init__(self, onnx_model: Source, device: str | core.Device = "CPU") -> None:
         super().__init__(onnx_model, _device_of(device))
-        self.sg_ir = SingaRep(self)
+        self.sg_ir: SingaRep = SingaRep(self)
         self.sg_ir.is_graph = True
 
     def forward(self, *x: Tensor | Data, aux_output: Sequence[str] = (),
@@ -201,7 +201,25 @@ def save(model: Source, path: Path) -> None:
         file.write(data)
 
 
-prepare = SingaBackend.prepare
-run_node = SingaBackend.run_node
-get_op = SingaBackend.get_op
-supports_device = SingaBackend.supports_device
+# ---- SingaBackend's methods as functions ----
+
+def prepare(model: Source, device: str | core.Device = "CPU", **kwargs: object) -> SingaRep:
+    """SingaBackend.prepare."""
+    return SingaBackend.prepare(model, device, **kwargs)
+
+
+def run_node(node: NodeProto, inputs: Sequence[Tensor | Data], device: str | core.Device = "CPU",
+             opset_version: int = OPSET, **kwargs: object) -> list[Tensor] | list[Array]:
+    """SingaBackend.run_node."""
+    return SingaBackend.run_node(node, inputs, device, opset_version, **kwargs)
+
+
+def get_op(node: NodeProto, opset_version: int = OPSET
+           ) -> Callable[..., list[Tensor] | list[Array]]:
+    """SingaBackend.get_op."""
+    return SingaBackend.get_op(node, opset_version)
+
+
+def supports_device(device_str: str) -> bool:
+    """SingaBackend.supports_device."""
+    return SingaBackend.supports_device(device_str)

@@ -182,7 +182,7 @@ def _classes_last(x: Handle, target: Handle) -> tuple[Handle, Handle]:
         rows *= n if i != 1 else 1
     if len(shape) > 2:
         x = capi.weir_transpose(x, (0, *range(2, len(shape)), 1))
-    return capi.weir_reshape(x, (rows, shape[1])), capi.weir_reshape(target, (rows,))
+    return capi.weir_reshape(x, (rows, *shape[1:2])), capi.weir_reshape(target, (rows,))
 
 
 @aten("cross_entropy_loss.default")

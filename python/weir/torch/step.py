@@ -88,7 +88,8 @@ class Step:
                  views: bool = True, clip_norm: float = 0.0, clip_value: float = 0.0,
                  gradients: bool = False, max_plans: int = 8,
                  device: core.Device | None = None) -> None:
-        self.model, self.optimizer = model, optimizer
+        self.model: torch.nn.Module = model
+        self.optimizer: torch.optim.Optimizer = optimizer
         self._loss, self._views, self._max_plans = loss_fn, views, max_plans
         self._budget, self._policy = budget, policy
         self._half = half_type(precision)
@@ -105,7 +106,7 @@ class Step:
         captured = self._capture(batch)
         trained = {p for group in optimizer.param_groups for p in group["params"]
                    if p.requires_grad}
-        self.tensors = Tensors(model, trained, self.device, views)
+        self.tensors: Tensors = Tensors(model, trained, self.device, views)
         self._states = States(self, self._rule)
         self._plans: dict[Signature, Plan] = {}
         self._last = self._plan(batch, captured)

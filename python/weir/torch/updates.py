@@ -16,8 +16,7 @@ from ..options import options
 from ..typing import Handle
 
 
-
-class Group(TypedDict, total=False):
+class Group(TypedDict):
     """What torch keeps in param_groups; each optimiser has some of it."""
 
     params: list[torch.Tensor]
@@ -32,7 +31,6 @@ class Group(TypedDict, total=False):
     alpha: float
     centered: bool
     lr_decay: float
-
 
 
 class Update(Protocol):
