@@ -289,6 +289,8 @@ class States:
     def after(self, plan: Plan) -> None:
         """Counts the step; where torch updates, hands it the gradients."""
         self._count += 1
+        # What step() of torch's optimisers leaves behind; without it schedulers warn.
+        setattr(self._optimizer, "_opt_called", True)
         if self._rule is None:
             for name, handle in plan.gradients.items():
                 t = self._tensors.tensors[name]

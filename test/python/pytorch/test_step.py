@@ -64,6 +64,7 @@ OPTIMISERS = {
 }
 
 
+@pytest.mark.filterwarnings("error:Detected call of")        # schedulers see that steps are made
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_optimisers_and_schedulers_are_those_of_pytorch(name):
     model, loss_fn, batch = build("mlp")
