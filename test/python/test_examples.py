@@ -1,4 +1,5 @@
 """test_examples - every example in Python runs: equal losses off and on, budgets, goals."""
+import importlib.util
 import os
 import re
 import signal
@@ -123,6 +124,19 @@ def test_what_python_exports_runs_in_c(tmp_path):
                            cwd=os.path.join(EXAMPLES, "..", ".."),
                            env=os.environ | {"WEIR_GUARD": "0"})
     assert re.fullmatch(r"correct: [1-9]\d+ of 360\n", wanted) and found.stdout == wanted
+
+
+def test_pytorch_resnet():
+    text = run("pytorch_resnet.py", "--steps", "2")
+    if importlib.util.find_spec("torch") is None:
+        assert text == "torch: left out\n"
+        return
+    numbers = re.search(r"planned (\d+) = measured (\d+) <= budget (\d+) bytes", text).groups()
+    planned, measured, budget = map(int, numbers)
+    assert planned == measured <= budget
+    assert losses(text, "weir") == losses(text, "weir budget") and "equal bits" in text
+    for ours, theirs in zip(losses(text, "weir"), losses(text, "eager")):
+        assert float(ours[1]) == pytest.approx(float(theirs[1]), rel=1e-2)
 
 
 def test_pictures(tmp_path):
