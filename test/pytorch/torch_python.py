@@ -13,7 +13,7 @@ def need_torch(part):
     except ImportError:
         pass
     other = os.environ.get("WEIR_TORCH_PYTHON")
-    if other and os.path.realpath(other) != os.path.realpath(sys.executable):
+    if other:               # of a virtual environment, perhaps: a link to this very interpreter
         env = {key: value for key, value in os.environ.items() if key != "WEIR_TORCH_PYTHON"}
         sys.exit(subprocess.call([other, *sys.argv], env=env))
     print(f"{part}: left out, the interpreter has no torch (WEIR_TORCH_PYTHON names another)")
