@@ -46,3 +46,17 @@ check() {
         printf 'FAILED %s\n' "$2"
     fi
 }
+
+# pytest_counts LOG CODE: adds what pytest passed and failed by the last line of its output, such as
+# "3 failed, 57 passed, 1 error in 9.99s"; at least one failure if its exit code is not 0.
+pytest_counts() {
+    for word in passed failed error; do
+        counted=$(tail -n 1 "$1" | tr ',=' '[\n*]' |
+            sed -n "s/^ *\([0-9][0-9]*\) $word.*/\1/p" | grep . || echo 0)
+        case $word in
+        passed) passed=$((passed + counted)) ;;
+        *) failed=$((failed + counted)) ;;
+        esac
+    done
+    [ "$2" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+}

@@ -27,13 +27,6 @@ PYTHONPATH="$build/python" "$python" -m pytest -q -p no:cacheprovider "$@" . >"$
 code=$?
 cat "$work/log"
 
-# "3 failed, 57 passed, 1 error in 9.99s": the number before a word of the last line.
-count() {
-    tail -n 1 "$work/log" | tr ',=' '[\n*]' |
-        sed -n "s/^ *\([0-9][0-9]*\) $1.*/\1/p" | grep . || echo 0
-}
-passed=$(count passed)
-failed=$(($(count failed) + $(count error)))
-[ "$code" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+pytest_counts "$work/log" "$code"
 printf 'python: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -3,11 +3,12 @@
 #
 # Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated tool
 # examples install python wheel bench docs docs-long truth tree link env check_python upgrade
-# special optim memory_faults aarch64; docs-long, which builds in a fresh clone, and aarch64, which
-# needs a cross compiler and an emulator, run only where they are named. "graph/4" is a quarter of
-# the cases of test_graph, which one WEIR_SEED draws. Works from any folder and a clean clone. Each
-# part ends with a line "part: N passed, N failed"; a part that crashes, hangs or omits that line
-# counts as one more failure. Environment: WEIR_SEED, and the variables of cmake/setup.sh.
+# special optim torch memory_faults aarch64; docs-long, which builds in a fresh clone, torch, which
+# installs PyTorch, and aarch64, which needs a cross compiler and an emulator, run only where they
+# are named. "graph/4" is a quarter of the cases of test_graph, which one WEIR_SEED draws. Works
+# from any folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part
+# that crashes, hangs or omits that line counts as one more failure. Environment: WEIR_SEED, and the
+# variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -60,6 +61,11 @@ script() {
     wheel) part wheel sh test/wheel.sh ;;
     memory_faults) part memory_faults sh test/systems/memory_faults.sh "$build" ;;
     aarch64) part aarch64 sh test/systems/aarch64.sh ;;
+    torch)          # a download of gigabytes, then a few minutes of tests
+        part_seconds=2400
+        part torch sh test/systems/torch.sh "$build"
+        part_seconds=
+        ;;
     truth) part truth python3 test/truth.py "$build" ;;
     special) part special python3 test/pytorch/special_values.py "$build" ;;
     optim) part optim python3 test/pytorch/optim_torch.py "$build" ;;

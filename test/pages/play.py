@@ -66,10 +66,11 @@ class Place:
             self.env.update(PYTHONPATH=os.path.join(build, "python"), WEIR_BUILD=build)
 
     def find_python(self, build):
-        """Makes self.python a script that runs the interpreter of the build's module."""
+        """Makes self.python a script that runs $WEIR_TORCH_PYTHON, which has the optional PyTorch,
+        or the interpreter of the build's module."""
         with open(self.python, "w", encoding="utf-8") as f:     # the interpreter of the module
-            f.write("#!/bin/sh\n"
-                    "p=$(sed -n 's/^WEIR_PYTHON_EXECUTABLE:INTERNAL=//p' "
+            f.write("#!/bin/sh\np=${WEIR_TORCH_PYTHON:-}\n"
+                    "[ -n \"$p\" ] || p=$(sed -n 's/^WEIR_PYTHON_EXECUTABLE:INTERNAL=//p' "
                     f"'{build}/CMakeCache.txt' 2>/dev/null)\n"
                     f"exec \"${{p:-{shutil.which('python3')}}}\" \"$@\"\n")
         os.chmod(self.python, 0o700)
