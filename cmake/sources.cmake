@@ -73,9 +73,9 @@ weir_sources(model src/model layer layer_tree metrics model normal optim optim_s
     sequential summary summary_text writer)
 weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
-weir_sources(model src/model/onnx apply call op_attention op_binary op_control op_index op_loss
-    op_matrix op_norm op_pool op_reduce op_resize op_shape op_unary open pool
-    proto save select shared table tensor walk wire)
+weir_sources(model src/model/onnx apply call open pool proto save select table tensor walk wire)
+weir_sources(model src/model/onnx/op attention binary control index loss matrix norm pool reduce
+    resize shape shared unary)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump fit help info interpose json main

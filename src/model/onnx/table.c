@@ -1,7 +1,7 @@
 /* table.c - finds the row of an operator: by its name, and by the opset of the model. */
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 static const weir_onnx_row rows[] = {
 #define NODE(op, since, until, known, fn)                                                          \

@@ -1,4 +1,4 @@
-/* op_resize.c - resizing: along each axis a product with a matrix of weights, or a gather.
+/* resize.c - resizing: along each axis a product with a matrix of weights, or a gather.
  *
  * Interpolation of each kind is linear in the elements and separable, so that output i of an axis
  * is a weighted sum of its elements. The weights are known when shapes are, the product has a
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 typedef enum kind { NEAREST, LINEAR, CUBIC } kind;
 

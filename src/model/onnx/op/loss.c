@@ -1,7 +1,7 @@
-/* op_loss.c - losses over classes, and normalisation by a norm. */
+/* loss.c - losses over classes, and normalisation by a norm. */
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 /* x (n,classes,d...) and classes (n,d...) -> x at the class of each place, (n,d...). */
 static weir_tensor *at_class(weir_onnx_call *c, weir_tensor *x, weir_tensor *class_)

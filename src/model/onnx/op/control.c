@@ -1,10 +1,10 @@
-/* op_control.c - If, Loop and Scan: subgraphs that are recorded as often as they run.
+/* control.c - If, Loop and Scan: subgraphs that are recorded as often as they run.
  *
  * A condition and a number of turns must be known while the model is recorded, so that the graph is
  * the turns one after the other. */
 #include <inttypes.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 enum { TURNS = 20000 }; /* the most that are recorded */
 

@@ -1,9 +1,9 @@
-/* op_shape.c - constants, shapes, casts, views. */
+/* shape.c - constants, shapes, casts, views. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 /* ---- types ---- */
 

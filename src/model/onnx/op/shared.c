@@ -1,5 +1,5 @@
 /* shared.c - helpers of several operators: scalars, ramps, indices, sizes. */
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 weir_tensor *weir_onnx_scalar(weir_onnx_call *c, weir_dtype t, double v)
 {

@@ -1,8 +1,8 @@
-/* op_unary.c - element-wise operators of one tensor. */
+/* unary.c - element-wise operators of one tensor. */
 #include <math.h>
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 #define UNARY(name, function)                                                                      \
     weir_status weir_onnx_##name(weir_onnx_call *c)                                                \

@@ -1,7 +1,7 @@
-/* op_matrix.c - matrix products, convolutions and pooling; one axis is computed as two. */
+/* matrix.c - matrix products, convolutions and pooling; one axis is computed as two. */
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 weir_status weir_onnx_matmul(weir_onnx_call *c)
 {

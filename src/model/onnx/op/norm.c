@@ -1,5 +1,5 @@
-/* op_norm.c - normalisations and dropout. */
-#include "model/onnx/ops.h"
+/* norm.c - normalisations and dropout. */
+#include "model/onnx/op/ops.h"
 
 /* Statistics that are no states of the model: (x - mean) / sqrt(var + eps) scale + bias. */
 static weir_tensor *normalise(weir_onnx_call *c, const weir_desc *d, double eps)

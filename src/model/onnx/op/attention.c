@@ -1,7 +1,7 @@
-/* op_attention.c - attention with caches, masks and windows, and rotary embedding. */
+/* attention.c - attention with caches, masks and windows, and rotary embedding. */
 #include <math.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 /* What the attributes and inputs of Attention say; heads lie in axis 1: (b,heads,t,d). */
 typedef struct job {

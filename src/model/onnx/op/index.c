@@ -1,8 +1,8 @@
-/* op_index.c - slices, padding, gathers by flat indices. */
+/* index.c - slices, padding, gathers by flat indices. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 /* ---- slices ---- */
 

@@ -1,5 +1,5 @@
 /* ops.h - the functions of the table's rows, and what several of them share.
- * Defined in op_*.c; shared.c has the helpers, op_index.c and op_pool.c some. */
+ * Defined beside it; shared.c has the helpers, index.c and pool.c some. */
 #ifndef WEIR_MODEL_ONNX_OPS_H
 #define WEIR_MODEL_ONNX_OPS_H
 
@@ -29,7 +29,7 @@ weir_tensor *weir_onnx_same(weir_tensor *x);
 /* x with its axis replaced by those of the index, which is inside. */
 weir_tensor *weir_onnx_gather_axis(weir_tensor *x, weir_tensor *index, int axis);
 
-/* Pooling and convolution over windows that Weir's own lack; in op_pool.c. */
+/* Pooling and convolution over windows that Weir's own lack; in pool.c. */
 weir_status weir_onnx_pool_windows(weir_onnx_call *c, bool largest);
 weir_status weir_onnx_conv_volume(weir_onnx_call *c);
 

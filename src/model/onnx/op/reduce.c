@@ -1,5 +1,5 @@
-/* op_reduce.c - reductions, softmax, running sums. */
-#include "model/onnx/ops.h"
+/* reduce.c - reductions, softmax, running sums. */
+#include "model/onnx/op/ops.h"
 
 typedef struct reduced {
     weir_tensor *x;

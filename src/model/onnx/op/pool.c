@@ -1,4 +1,4 @@
-/* op_pool.c - windows that Weir's own pooling and convolution lack: three axes, dilations, norms.
+/* pool.c - windows that Weir's own pooling and convolution lack: three axes, dilations, norms.
  *
  * A pool is the maximum or the sum of as many slices as a window has elements; a convolution over
  * three axes is a sum over the first of convolutions over the other two. Gradients are those of
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/onnx/ops.h"
+#include "model/onnx/op/ops.h"
 
 enum { AXES = 6, MOST = 1024 }; /* axes of a window; elements of it */
 

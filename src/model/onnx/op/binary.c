@@ -1,5 +1,5 @@
-/* op_binary.c - element-wise operators of two and more tensors. */
-#include "model/onnx/ops.h"
+/* binary.c - element-wise operators of two and more tensors. */
+#include "model/onnx/op/ops.h"
 
 /* Input 1; in opset 6 its axes stand below those of input 0 from `axis` on. */
 static weir_tensor *second(weir_onnx_call *c)
