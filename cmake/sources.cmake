@@ -74,8 +74,8 @@ weir_sources(model src/model layer layer_tree metrics model normal optim optim_s
 weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/onnx apply call open pool proto save select table tensor walk wire)
-weir_sources(model src/model/onnx/op attention binary control index loss matrix norm pool reduce
-    resize shape shared unary)
+weir_sources(model src/model/onnx/op attention binary control index linear_attention loss matrix norm
+    order pool recurrent reduce resize sample shape shared unary)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
 weir_sources(tool src/tool bench bench_case commands complete dump fit help info interpose json main

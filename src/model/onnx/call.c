@@ -2,6 +2,7 @@
 #include "model/onnx/call.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,6 +208,19 @@ weir_status weir_onnx_list(weir_onnx_call *c, size_t i, int64_t *to, size_t room
     return WEIR_OK;
 }
 
+/* A number of 16 bits, `fraction` of which are its fraction: 10 for f16, 7 for bf16. */
+static double half_number(uint16_t bits, int fraction)
+{
+    const int    most = (1 << (15 - fraction)) - 1, exponent = bits >> fraction & most;
+    const double sign = bits >> 15 ? -1 : 1, rest = bits & ((1 << fraction) - 1);
+
+    if (exponent == most)
+        return rest != 0 ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(rest, 1 - most / 2 - fraction);
+    return sign * ldexp(rest + (1 << fraction), exponent - most / 2 - fraction);
+}
+
 weir_status weir_onnx_number(weir_onnx_call *c, size_t i, double *v)
 {
     const weir_onnx_value *const x = input(c, i);
@@ -234,6 +248,12 @@ weir_status weir_onnx_number(weir_onnx_call *c, size_t i, double *v)
     case WEIR_U8:
     case WEIR_BOOL:
         *v = *(const uint8_t *)x->known;
+        return WEIR_OK;
+    case WEIR_F16:
+        *v = half_number(*(const uint16_t *)x->known, 10);
+        return WEIR_OK;
+    case WEIR_BF16:
+        *v = half_number(*(const uint16_t *)x->known, 7);
         return WEIR_OK;
     default:
         return weir_onnx_refuse(c, "input %zu is a number of the type %s", i,

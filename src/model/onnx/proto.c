@@ -159,7 +159,7 @@ static weir_status parse_lists(weir_onnx_proto *p, weir_wire_range r, weir_onnx_
     weir_wire       w = weir_wire_over(&p->source, r);
     weir_wire_field f;
     bool            more;
-    uint64_t        ints = 0, floats = 0;
+    uint64_t        ints = 0, floats = 0, strings = 0;
 
     for (;;) {
         WEIR_TRY(weir_wire_next(&w, &f, &more));
@@ -169,14 +169,20 @@ static weir_status parse_lists(weir_onnx_proto *p, weir_wire_range r, weir_onnx_
             WEIR_TRY(take_ints(p, &f, fill ? a->ints : NULL, &ints));
         else if (f.number == 7)
             WEIR_TRY(take_floats(p, &f, fill ? a->floats : NULL, &floats));
+        else if (f.number == 9 && f.kind == WEIR_WIRE_RANGE && !fill)
+            strings++;
+        else if (f.number == 9 && f.kind == WEIR_WIRE_RANGE)
+            WEIR_TRY(weir_onnx_text(p, f.range, &a->strings[strings++], NULL));
     }
     a->n_ints = (size_t)ints;
     a->n_floats = (size_t)floats;
+    a->n_strings = (size_t)strings;
     if (fill)
         return WEIR_OK;
     a->ints = weir_onnx_pool_get(&p->pool, ints, sizeof *a->ints);
     a->floats = weir_onnx_pool_get(&p->pool, floats, sizeof *a->floats);
-    return a->ints && a->floats ? WEIR_OK : weir_error_status();
+    a->strings = weir_onnx_pool_get(&p->pool, strings, sizeof *a->strings);
+    return a->ints && a->floats && a->strings ? WEIR_OK : weir_error_status();
 }
 
 static weir_status parse_part(weir_onnx_proto *p, const weir_wire_field *f, weir_onnx_attr *a,
@@ -197,9 +203,6 @@ static weir_status parse_part(weir_onnx_proto *p, const weir_wire_field *f, weir
             return weir_wire_fail(&p->source, "has an attribute of two graphs");
         a->g = weir_onnx_pool_get(&p->pool, 1, sizeof *a->g);
         return a->g ? parse_graph(p, f->range, a->g, depth + 1) : weir_error_status();
-    case 9:
-        a->n_strings++;
-        return WEIR_OK;
     case 21:
         return weir_onnx_text(p, f->range, &a->reference, NULL);
     default:

@@ -85,6 +85,7 @@ typedef struct weir_onnx_attr {
     weir_onnx_graph  *g;
     float            *floats;
     int64_t          *ints;
+    const char      **strings;
     size_t            n_floats, n_ints, n_strings;
 } weir_onnx_attr;
 

@@ -228,6 +228,67 @@ static void broadcast_from_1(pb *a)
     attr_int(a, "axis", 1);
 }
 
+static void smallest(pb *a)
+{
+    attr_int(a, "largest", 0);
+}
+
+static void corners(pb *a)
+{
+    attr_int(a, "align_corners", 1);
+}
+
+static void mirrored(pb *a)
+{
+    attr_text(a, "mode", "nearest");
+    attr_text(a, "padding_mode", "reflection");
+}
+
+static void cubic_border(pb *a)
+{
+    attr_text(a, "mode", "cubic");
+    attr_text(a, "padding_mode", "border");
+}
+
+static void last_axis(pb *a)
+{
+    attr_ints(a, "axes", 1, (int64_t[]){-1}, true);
+}
+
+static void rows_in_time(pb *a)
+{
+    attr_int(a, "time_axis", 1);
+    attr_int(a, "batch_axis", 0);
+}
+
+static void one_hidden(pb *a)
+{
+    attr_int(a, "hidden_size", 1);
+}
+
+static void clipped(pb *a)
+{
+    attr_float(a, "clip", 1);
+}
+
+static void no_gates(pb *a)
+{
+    attr_text(a, "update_rule", "linear");
+    attr_int(a, "q_num_heads", 1);
+    attr_int(a, "kv_num_heads", 1);
+}
+
+static void swish(pb *a)
+{
+    attr_text(a, "activation", "relu");
+}
+
+static void size_5(pb *a)
+{
+    attr_ints(a, "strides", 2, (int64_t[]){1, 2}, true);
+    attr_ints(a, "output_shape", 2, (int64_t[]){1, 5}, true);
+}
+
 static const sample samples[] = {
     {"MaxPool", "x", "x", NULL, dilated, {{3, {1, 1, 4}, {1, 5, 2, 3}}}, {{0}},
      {3, {1, 1, 3}, {5, 2, 5}}, NULL, 0},
@@ -286,6 +347,63 @@ static const sample samples[] = {
     {"Attention", "q,k,v", "q,k,v", NULL, causal,
      {{3, {1, 2, 1}, {0, 0}}, {3, {1, 2, 1}, {5, 7}}, {3, {1, 2, 1}, {1, 3}}}, {{0}},
      {3, {1, 2, 1}, {1, 2}}, NULL, 0},
+    {"TopK", "x,k", "x", "k", NULL, {{2, {2, 3}, {1, 5, 5, 9, 7, 8}}}, {{1, {1}, {2}}},
+     {2, {2, 2}, {5, 5, 9, 8}}, NULL, 0},
+    {"TopK", "x,k", "x", "k", smallest, {{1, {4}, {3, -1, 2, -1}}}, {{1, {1}, {3}}},
+     {1, {3}, {-1, -1, 2}}, NULL, 0},
+    {"TopK", "x,k", "x", "k", NULL, {{1, {4}, {0}}}, {{1, {1}, {5}}}, {0}, "5 of 4 elements", 0},
+    {"ReverseSequence", "x,n", "x", "n", rows_in_time, {{2, {2, 3}, {1, 2, 3, 4, 5, 6}}},
+     {{1, {2}, {2, 1}}}, {2, {2, 3}, {2, 1, 3, 4, 5, 6}}, NULL, 0},
+    {"TensorScatter", "x,u,n", "x,u", "n", NULL,
+     {{3, {2, 3, 1}, {1, 2, 3, 4, 5, 6}}, {3, {2, 1, 1}, {70, 80}}}, {{1, {2}, {2, 0}}},
+     {3, {2, 3, 1}, {1, 2, 70, 80, 5, 6}}, NULL, 24},
+    {"CenterCropPad", "x,n", "x", "n", last_axis, {{2, {1, 4}, {1, 2, 3, 4}}}, {{1, {1}, {1}}},
+     {2, {1, 1}, {2}}, NULL, 0},
+    {"CenterCropPad", "x,n", "x", "n", NULL, {{2, {1, 2}, {1, 2}}}, {{1, {2}, {1, 5}}},
+     {2, {1, 5}, {0, 1, 2, 0, 0}}, NULL, 0},
+    /* at the middle of both columns, and half an element beyond the last one, where half is 0 */
+    {"GridSample", "x,g", "x,g", NULL, corners,
+     {{4, {1, 1, 1, 2}, {1, 3}}, {4, {1, 1, 2, 2}, {0, 0, 2, 0}}}, {{0}},
+     {4, {1, 1, 1, 2}, {2, 1.5}}, NULL, 0},
+    {"GridSample", "x,g", "x,g", NULL, mirrored,
+     {{4, {1, 1, 1, 2}, {1, 3}}, {4, {1, 1, 2, 2}, {1.5, 0, 2.5, 0}}}, {{0}},
+     {4, {1, 1, 1, 2}, {3, 1}}, NULL, 0},
+    {"GridSample", "x,g", "x,g", NULL, cubic_border,
+     {{4, {1, 1, 1, 2}, {0}}, {4, {1, 1, 2, 2}, {0}}}, {{0}}, {0},
+     "a padding other than zeros", 0},
+    {"AffineGrid", "t,n", "t", "n", NULL, {{3, {1, 2, 3}, {1, 0, 0.25, 0, 2, 0}}},
+     {{1, {4}, {1, 1, 1, 2}}}, {4, {1, 1, 2, 2}, {-0.25, 0, 0.75, 0}}, NULL, 0},
+    /* gates of 1/2 each; the candidate is tanh(1) */
+    {"LSTM", "x,w,r", "x,w,r", NULL, one_hidden,
+     {{3, {1, 1, 1}, {1}}, {3, {1, 4, 1}, {0, 0, 0, 1}}, {3, {1, 4, 1}, {0}}}, {{0}},
+     {4, {1, 1, 1, 1}, {0.1816997}}, NULL, 0},
+    {"GRU", "x,w,r", "x,w,r", NULL, NULL,
+     {{3, {1, 1, 1}, {1}}, {3, {1, 3, 1}, {0, 0, 1}}, {3, {1, 3, 1}, {0}}}, {{0}},
+     {4, {1, 1, 1, 1}, {0.3807971}}, NULL, 0},
+    {"RNN", "x,w,r", "x,w,r", NULL, NULL,
+     {{3, {2, 1, 1}, {1, 0}}, {3, {1, 1, 1}, {1}}, {3, {1, 1, 1}, {1}}}, {{0}},
+     {4, {2, 1, 1, 1}, {0.7615942, 0.6420149}}, NULL, 0},
+    {"RNN", "x,w,r", "x,w,r", NULL, clipped,
+     {{3, {1, 1, 1}, {0}}, {3, {1, 1, 1}, {0}}, {3, {1, 1, 1}, {0}}}, {{0}}, {0}, "clip", 0},
+    {"RNN", "x,w,r", "x,w,r", NULL, NULL,
+     {{3, {1, 1, 1}, {0}}, {3, {1, 2, 1}, {0}}, {3, {1, 1, 1}, {0}}}, {{0}}, {0},
+     "input 1 has another shape", 0},
+    /* states 2, then 2 + 3 * 5; scale 1 */
+    {"LinearAttention", "q,k,v", "q,k,v", NULL, no_gates,
+     {{3, {1, 2, 1}, {1, 1}}, {3, {1, 2, 1}, {1, 3}}, {3, {1, 2, 1}, {2, 5}}}, {{0}},
+     {3, {1, 2, 1}, {2, 17}}, NULL, 27},
+    {"CausalConvWithState", "x,w", "x,w", NULL, NULL,
+     {{3, {1, 1, 3}, {1, 2, 3}}, {3, {1, 1, 2}, {10, 1}}}, {{0}},
+     {3, {1, 1, 3}, {1, 12, 23}}, NULL, 27},
+    {"CausalConvWithState", "x,w", "x,w", NULL, swish,
+     {{3, {1, 1, 1}, {0}}, {3, {1, 1, 1}, {0}}}, {{0}}, {0}, "activation relu", 27},
+    {"ConvTranspose", "x,w", "x,w", NULL, size_5,
+     {{4, {1, 1, 1, 2}, {1, 2}}, {4, {1, 1, 1, 2}, {1, 10}}}, {{0}},
+     {4, {1, 1, 1, 5}, {1, 10, 2, 20, 0}}, NULL, 0},
+    {"SwiGLU", "a,b", "a,b", NULL, NULL, {{1, {2}, {0, 1}}, {1, {2}, {5, 2}}}, {{0}},
+     {1, {2}, {0, 1.4621172}}, NULL, 28},
+    {"MeanVarianceNormalization", "x", "x", NULL, NULL, {{4, {1, 1, 1, 2}, {1, 3}}}, {{0}},
+     {4, {1, 1, 1, 2}, {-1, 1}}, NULL, 0},
     /* a turn by 90 degrees */
     {"RotaryEmbedding", "x,c,s", "x,c,s", NULL, one_head,
      {{3, {1, 1, 2}, {1, 2}}, {3, {1, 1, 1}, {0}}, {3, {1, 1, 1}, {1}}}, {{0}},

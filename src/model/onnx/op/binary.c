@@ -88,6 +88,17 @@ weir_status weir_onnx_prelu(weir_onnx_call *c)
     return weir_onnx_give(c, 0, weir_where(weir_gt(x, zero), x, weir_mul(x, slope)));
 }
 
+/* a sigmoid(alpha a) b. */
+weir_status weir_onnx_swiglu(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    const double       alpha = weir_onnx_float(c, "alpha", 1);
+    weir_tensor *const gate =
+        alpha == 1 ? weir_silu(a) : weir_mul(a, weir_sigmoid(weir_affine(a, alpha, 0)));
+
+    return weir_onnx_give(c, 0, weir_mul(gate, b));
+}
+
 static weir_status all(weir_onnx_call *c, weir_tensor *(*fn)(weir_tensor *, weir_tensor *),
                        bool            mean)
 {

@@ -160,26 +160,49 @@ weir_status weir_onnx_conv(weir_onnx_call *c)
     return weir_onnx_give(c, 0, narrow_back(weir_conv2d(wide(x), wide(filters), bias, &o), &w));
 }
 
+/* The pads, or the output_padding, that give a transposed convolution the size of output_shape, or
+ * by auto_pad SAME that of its input times the stride. */
+static weir_status wanted_size(weir_onnx_call *c, const weir_desc *x, window *w, int64_t more[2])
+{
+    const char *const mode = weir_onnx_str(c, "auto_pad", "NOTSET");
+    const bool        upper = strcmp(mode, "SAME_UPPER") == 0;
+    const bool        same = upper || strcmp(mode, "SAME_LOWER") == 0;
+    int64_t           shape[2];
+
+    if (weir_onnx_attr_of(c, "output_shape"))
+        WEIR_TRY(numbers(c, "output_shape", w->axes, 0, shape, NULL));
+    else if (!same)
+        return WEIR_OK;
+    for (int i = 2 - w->axes; i < 2; i++) {
+        const int64_t size = x->dim[x->ndim - 2 + i];
+        const int64_t want =
+            weir_onnx_attr_of(c, "output_shape") ? shape[i] : size * w->stride[i];
+        const int64_t all = (size - 1) * w->stride[i] + more[i] +
+                            (w->kernel[i] - 1) * w->dilation[i] + 1 - want;
+        const int64_t less = all > 0 ? all / 2 : 0, rest = all > 0 ? all - less : 0;
+        w->begin[i] = upper ? less : rest;
+        w->end[i] = upper ? rest : less;
+        more[i] -= all < 0 ? all : 0;
+    }
+    return WEIR_OK;
+}
+
 /* Pads are cut off the whole result, so that they may differ; output_padding adds zeros' sums. */
 weir_status weir_onnx_conv_transpose(weir_onnx_call *c)
 {
     weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
     weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
-    const int64_t     *shape;
     window             w;
     int64_t            more[2];
 
     if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
         return weir_error_status();
-    const weir_desc   dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
-    const char *const mode = weir_onnx_str(c, "auto_pad", "NOTSET");
+    const weir_desc dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
     WEIR_TRY(read_window(c, &dx, &df, &w));
     WEIR_TRY(numbers(c, "output_padding", w.axes, 0, more, NULL));
-    if (weir_onnx_ints(c, "output_shape", &shape) ||
-        (strcmp(mode, "NOTSET") != 0 && strcmp(mode, "VALID") != 0))
-        return weir_onnx_refuse(c, "output_shape or auto_pad %.20s", mode);
     if (w.axes == 1)
         more[0] = 0;
+    WEIR_TRY(wanted_size(c, &dx, &w, more));
     const weir_conv_transpose2d_options o = {.stride = {w.stride[0], w.stride[1]},
                                              .dilation = {w.dilation[0], w.dilation[1]},
                                              .output_pad = {more[0], more[1]},

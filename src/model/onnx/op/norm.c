@@ -202,3 +202,28 @@ weir_status weir_onnx_lrn(weir_onnx_call *c)
     weir_tensor *const base = weir_affine(sum, alpha / (double)size, weir_onnx_float(c, "bias", 1));
     return weir_onnx_give(c, 0, weir_div(x, weir_pow(base, weir_onnx_scalar(c, d.dtype, beta))));
 }
+
+/* (x - mean) / deviation over the axes, 0, 2 and 3 if none are named; 1e-9 beside the deviation. */
+weir_status weir_onnx_mean_variance_norm(weir_onnx_call *c)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    weir_tensor *const   x = weir_onnx_x(c, 0);
+    const int64_t       *axes;
+    size_t               n = weir_onnx_ints(c, "axes", &axes);
+    uint32_t             dims = 0;
+    int                  axis;
+
+    if (!x)
+        return weir_error_status();
+    if (n == 0) {
+        axes = usual;
+        n = 3;
+    }
+    for (size_t i = 0; i < n; i++) {
+        WEIR_TRY(weir_onnx_axis(c, axes[i], weir_tensor_desc(x).ndim, &axis));
+        dims |= 1u << axis;
+    }
+    weir_tensor *const off = weir_sub(x, weir_mean(x, dims, true));
+    weir_tensor *const deviation = weir_sqrt(weir_mean(weir_square(off), dims, true));
+    return weir_onnx_give(c, 0, weir_div(off, weir_affine(deviation, 1, 1e-9)));
+}

@@ -352,3 +352,31 @@ weir_status weir_onnx_space_to_depth(weir_onnx_call *c)
     weir_tensor  *y = weir_transpose(weir_reshape(x, 6, in), axes);
     return weir_onnx_give(c, 0, y ? weir_reshape(y, 4, out) : NULL);
 }
+
+/* The middle of each axis, or zeros on both sides of it; an odd element is cut or added behind. */
+weir_status weir_onnx_center_crop_pad(weir_onnx_call *c)
+{
+    weir_tensor *x = weir_onnx_x(c, 0);
+    int64_t      size[WEIR_MAX_DIMS], front[WEIR_MAX_DIMS] = {0}, back[WEIR_MAX_DIMS] = {0};
+    const int64_t *axes;
+    size_t         n;
+    int            axis;
+
+    if (!x)
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x);
+    const size_t    named = weir_onnx_ints(c, "axes", &axes);
+    WEIR_TRY(weir_onnx_list(c, 1, size, WEIR_MAX_DIMS, &n));
+    if (n != (named ? named : (size_t)d.ndim))
+        return weir_onnx_refuse(c, "%zu sizes for %zu axes", n, named ? named : (size_t)d.ndim);
+    for (size_t i = 0; i < n; i++) {
+        WEIR_TRY(weir_onnx_axis(c, named ? axes[i] : (int64_t)i, d.ndim, &axis));
+        const int64_t more = size[i] - d.dim[axis];
+        if (size[i] < 0)
+            return weir_onnx_refuse(c, "a size of %lld", (long long)size[i]);
+        front[axis] = more > 0 ? more / 2 : 0;
+        back[axis] = more > 0 ? more - more / 2 : 0;
+        x = more < 0 ? weir_narrow(x, axis, -more / 2, size[i]) : x;
+    }
+    return weir_onnx_give(c, 0, weir_pad(x, front, back, WEIR_PAD_CONSTANT, 0));
+}
