@@ -535,6 +535,14 @@ check "$?" "the same inputs give the same bytes"
 good onnx_values run test/data/flowers.onnx --dims batch=2 --values flowers
 good onnx_plan dump --onnx test/data/flowers.onnx --dims batch=2 --what plan
 says onnx_plan 'matmul'
+good onnx_plan_file plan --onnx test/data/flowers.onnx --dims batch=2 --device cpu --threads 1 \
+    --budget 1kB --explain "$work/onnx.txt" --picture "$work/onnx.svg" --out "$work/onnx.json"
+[ -s "$work/onnx.json" ] && [ -s "$work/onnx.txt" ] && grep -q '<svg' "$work/onnx.svg"
+check "$?" "weir plan --onnx writes, explains and draws its plan"
+good onnx_plan_values plan --onnx test/data/flowers.onnx --dims batch=2 --values flowers
+good onnx_curve plan --onnx test/data/flowers.onnx --dims batch=2 --curve "$work/onnx" --policy auto
+bad 2 'takes the place of GRAPH.json' plan test/data/chain.json --onnx test/data/flowers.onnx
+bad 1 'is no ONNX model' plan --onnx test/data/chain.json
 bad 1 'has no size; give it by the option dims' run test/data/flowers.onnx
 bad 1 "unknown tensor 'x'" run test/data/flowers.onnx --dims batch=2 --inputs x=nowhere.npy
 bad 1 'is no ONNX model' run test/data/chain.json

@@ -35,7 +35,7 @@ static const tool_command commands[] = {
                   "weir summary --model gpt --levels 2 --json -"}},
     {.name = "plan", .bit = TOOL_BIT_PLAN, .run = tool_plan, .operands = 1,
      .usage = {"GRAPH.json [OPTIONS]", "--check GRAPH.json PLAN.json [OPTIONS]",
-               "GRAPH.json --curve BASE [OPTIONS]"},
+               "GRAPH.json --curve BASE [OPTIONS]", "--onnx MODEL.onnx [OPTIONS]"},
      .meaning = "plan a step that a JSON file describes within a byte budget, or check such a plan",
      .examples = {"weir plan test/data/chain.json --budget 75% --out plan.json",
                   "weir plan --check test/data/chain.json plan.json"}},

@@ -78,7 +78,7 @@ static void option(FILE *to, const tool_option *r)
 
 void tool_help_command(FILE *to, const tool_command *c)
 {
-    for (int i = 0; i < 3 && c->usage[i]; i++)
+    for (int i = 0; i < 4 && c->usage[i]; i++)
         fprintf(to, "%s weir %s %s\n", i ? "      " : "usage:", c->name, c->usage[i]);
     fprintf(to, "\n%c%s.\n\nOptions:\n", toupper(*c->meaning), c->meaning + 1);
     for (const tool_option *r = NULL; (r = tool_option_next(c, r));)

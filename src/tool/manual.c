@@ -70,7 +70,7 @@ static void roff_option(FILE *to, const tool_option *r)
 static void roff_command(FILE *to, const tool_command *c)
 {
     fprintf(to, ".SS weir %s\n", c->name);
-    for (int i = 0; i < 3 && c->usage[i]; i++) {
+    for (int i = 0; i < 4 && c->usage[i]; i++) {
         fprintf(to, "%sweir %s ", i ? ".br\n" : "", c->name);
         roff(to, c->usage[i]);
         fputc('\n', to);
@@ -170,7 +170,7 @@ static void markdown_command(FILE *to, const tool_command *c)
 {
     fprintf(to, "### weir %s\n\n%c%s.\n\n```text\n", c->name, toupper(*c->meaning),
             c->meaning + 1);
-    for (int i = 0; i < 3 && c->usage[i]; i++)
+    for (int i = 0; i < 4 && c->usage[i]; i++)
         fprintf(to, "weir %s %s\n", c->name, c->usage[i]);
     fputs("```\n\n| option | meaning | default |\n|---|---|---|\n", to);
     for (const tool_option *r = NULL; (r = tool_option_next(c, r));)

@@ -1,14 +1,20 @@
-/* plan.c - weir plan: a memory plan for a step described in a JSON file; a check of such a plan; a
- * sweep over budgets. */
+/* plan.c - weir plan: a memory plan for a step described in a JSON file, or for an ONNX model; a
+ * check of such a plan; a sweep over budgets. */
 #include "tool/tool.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+static const char *name_of(const tool_options *o)
+{
+    return o->onnx ? o->onnx : o->file;
+}
 
 static void report(const tool_options *o, const weir_stepfile_plan_stats *s, double seconds)
 {
-    fprintf(stderr, "%s: %zu tensor%s, %zu operation%s, %.3f ms a step\n", o->file, s->tensors,
+    fprintf(stderr, "%s: %zu tensor%s, %zu operation%s, %.3f ms a step\n", name_of(o), s->tensors,
             tool_plural(s->tensors), s->operations, tool_plural(s->operations), s->step_ms);
     fprintf(stderr, "  without a budget %15zu bytes\n", s->whole_bytes);
     if (o->budget)
@@ -40,7 +46,7 @@ static int write_json(const tool_options *o, const weir_stepfile_plan_stats *s, 
 
     if (!tool_json_begin(&j, o))
         return TOOL_FAILED;
-    tool_json_text(&j, "file", o->file);
+    tool_json_text(&j, "file", name_of(o));
     tool_json_count(&j, "tensors", s->tensors);
     tool_json_count(&j, "operations", s->operations);
     tool_json_count(&j, "resident_bytes", s->resident_bytes);
@@ -99,7 +105,7 @@ static int write_sweep_json(const tool_options *o, const weir_sweep *c)
         return tool_failed(o);
     int code = TOOL_FAILED;
     if (tool_json_begin(&j, o)) {
-        tool_json_text(&j, "file", o->file);
+        tool_json_text(&j, "file", name_of(o));
         json_rows(&j, csv);
         code = tool_json_end(&j);
     }
@@ -243,6 +249,55 @@ static int check(const tool_options *o, const weir_stepfile *stepfile,
     return o->json ? write_check(o, &v) : TOOL_DONE;
 }
 
+/* ---- the step ---- */
+
+/* The step file of a text, by way of a temporary file. NULL after a failure. */
+static weir_stepfile *read_text(const tool_options *o, const char *text)
+{
+    char       path[] = "/tmp/weir-step-XXXXXX";
+    const int  fd = mkstemp(path);
+    FILE *const file = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (!file) {
+        tool_say(o, TOOL_FAILED, "cannot write %s", path);
+        return NULL;
+    }
+    const bool           written = fputs(text, file) >= 0;
+    const bool           closed = fclose(file) == 0;
+    weir_stepfile *const step = written && closed ? weir_stepfile_read(path) : NULL;
+    if (!written || !closed)
+        tool_say(o, TOOL_FAILED, "cannot write %s", path);
+    else if (!step)
+        tool_failed(o);
+    unlink(path);
+    return step;
+}
+
+/* The inference of an ONNX model as a step. */
+static int read_model(const tool_options *o, weir_stepfile **step)
+{
+    const weir_plan_options none = {.level = 0};
+    tool_onnx               t;
+    int                     code = tool_onnx_open(&t, o, o->onnx, &none);
+
+    if (code == TOOL_DONE) {
+        char *const text = weir_graph_stepfile(t.graph, o->onnx, WEIR_TIMES_ROOFLINE);
+        *step = text ? read_text(o, text) : NULL;
+        code = *step ? TOOL_DONE : text ? TOOL_FAILED : tool_failed(o);
+        weir_text_free(text);
+    }
+    tool_onnx_close(&t);
+    return code;
+}
+
+static int read_step(const tool_options *o, weir_stepfile **step)
+{
+    if (o->onnx)
+        return read_model(o, step);
+    *step = weir_stepfile_read(o->check ? o->check : o->file);
+    return *step ? TOOL_DONE : tool_failed(o);
+}
+
 int tool_plan(const tool_options *o)
 {
     weir_stepfile_options how = {.budget = o->budget,
@@ -253,18 +308,21 @@ int tool_plan(const tool_options *o)
                                  .memory = (double)o->memory,
                                  .cache = o->cache};
 
-    if (!o->file)
+    if (o->onnx && (o->file || o->check))
+        return tool_say(o, TOOL_USAGE, "--onnx takes the place of GRAPH.json: give one of them");
+    if (!o->file && !o->onnx)
         return tool_say(o, TOOL_USAGE, o->check ? "needs two files: weir plan --check GRAPH.json "
                         "PLAN.json" : "needs a file: weir plan GRAPH.json --budget 75%%");
     if (o->link && !read_link(o->link, &how.link_out, &how.link_in))
         return tool_say(o, TOOL_USAGE, "--link must be a speed such as 12GB/s or 12,25, not '%s'",
                         o->link);
-    weir_stepfile *const stepfile = weir_stepfile_read(o->check ? o->check : o->file);
-    if (!stepfile)
-        return tool_failed(o);
-    const int code = o->check   ? check(o, stepfile, &how)
-                     : o->curve ? plan_sweep(o, stepfile, how)
-                                : plan_once(o, stepfile, how);
+    weir_stepfile *stepfile = NULL;
+    int            code = read_step(o, &stepfile);
+    if (code != TOOL_DONE)
+        return code;
+    code = o->check   ? check(o, stepfile, &how)
+           : o->curve ? plan_sweep(o, stepfile, how)
+                      : plan_once(o, stepfile, how);
     weir_stepfile_free(stepfile);
     return code;
 }

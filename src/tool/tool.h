@@ -36,7 +36,7 @@ typedef struct tool_command {
     unsigned    bit;  /* of the option table: which options it takes */
     int (*run)(const tool_options *o);
     int         operands; /* the most it takes */
-    const char *usage[3]; /* what may follow the name */
+    const char *usage[4]; /* what may follow the name */
     const char *meaning;  /* without a period, like all meanings */
     const char *examples[2];
 } tool_command;
