@@ -139,3 +139,4 @@ PyObject *onnx_operators(void)
 }
 %}
 weir_status weir_onnx_select(weir_onnx *m, const char *names);
+size_t weir_onnx_folded(const weir_onnx *m);

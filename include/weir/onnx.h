@@ -78,6 +78,10 @@ WEIR_API const char *weir_onnx_node_name(const weir_onnx *m, size_t i);
 WEIR_API const char *weir_onnx_node_op(const weir_onnx *m, size_t i);
 WEIR_API const char *weir_onnx_node_output(const weir_onnx *m, size_t i, size_t k);
 
+/* How many convolutions have a bias in a model without BatchNormalization; 0 if it has one.
+ * Exporters fold it into them when they export for inference: the model then trains without it. */
+WEIR_API size_t weir_onnx_folded(const weir_onnx *m);
+
 /* *desc becomes type and shape of input i, by the file and the option `dims`. ERR_INVALID if a size
  * is known from neither: the sentence names the dim; the dtype is there even then. */
 WEIR_API weir_status weir_onnx_input_desc(const weir_onnx *m, size_t i, weir_desc *desc);

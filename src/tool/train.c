@@ -138,6 +138,11 @@ static int open_all(training *t)
     t->model = t->d ? weir_onnx_open(t->d, o->file, &how) : NULL;
     if (!t->model)
         return tool_failed(o);
+    const size_t folded = weir_onnx_folded(t->model);
+    if (folded > 0)
+        fprintf(stderr, "weir train: %zu convolution%s a bias and nothing is a BatchNormalization: "
+                "if the exporter folded it, the model trains without; export it for training\n",
+                folded, folded == 1 ? " has" : "s have");
     const int code = read_data(t);
     if (code != TOOL_DONE)
         return code;

@@ -135,6 +135,19 @@ const char *weir_onnx_node_output(const weir_onnx *m, size_t i, size_t k)
     return m->proto.names.name[n->out[k]];
 }
 
+size_t weir_onnx_folded(const weir_onnx *m)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; m && i < m->proto.graph.n_node; i++) {
+        const weir_onnx_node *const node = &m->proto.graph.node[i];
+        if (strcmp(node->op, "BatchNormalization") == 0)
+            return 0;
+        n += strcmp(node->op, "Conv") == 0 && node->n_in > 2 && node->in[2] != WEIR_ONNX_ABSENT;
+    }
+    return n;
+}
+
 /* ---- names in the options ---- */
 
 static bool is_called(const char *entry, size_t n, const char *name)

@@ -343,6 +343,31 @@ CASE(inputs_as_values)
     weir_device_close(d);
 }
 
+/* ---- exports for inference ---- */
+
+CASE(folded_norms_are_counted)
+{
+    static pb    m;
+    pb           g = {0};
+    weir_device *d = device();
+
+    net_convolutional(&m);
+    weir_onnx *whole = open_model(d, &m, NULL);
+    net_input(&g, "x", PB_F32, 4, (int64_t[]){-1, 1, 2, 2});
+    net_weights(&g, "w", 4, (int64_t[]){1, 1, 1, 1}, 0);
+    net_weights(&g, "b", 1, (int64_t[]){1}, 0);
+    net_node(&g, "Conv", "x,w,b", "a", NULL);
+    net_node(&g, "Conv", "a,w", "y", NULL);
+    net_output(&g, "y");
+    net_model(&m, &g, 17);
+    weir_onnx *folded = open_model(d, &m, NULL);
+    CHECK(weir_onnx_folded(whole) == 0 && weir_onnx_folded(folded) == 1);
+    CHECK(weir_onnx_folded(NULL) == 0);
+    weir_onnx_free(whole);
+    weir_onnx_free(folded);
+    weir_device_close(d);
+}
+
 /* ---- other values than the outputs ---- */
 
 CASE(values_inside_are_handed_out)

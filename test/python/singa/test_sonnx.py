@@ -111,3 +111,20 @@ def test_messages_of_the_package_onnx():
     node = onnx.helper.make_node("LeakyRelu", ["x"], ["y"], alpha=0.5)
     (y,) = sonnx.run_node(node, [np.array([-1, 2], np.float32)])
     assert (y == [-0.5, 2]).all()
+
+
+def test_training_warns_of_folded_norms():
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    ports = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 1, 2, 2))
+             for name in "xy"]
+    weights = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
+               for name, shape in (("w", (1, 1, 1, 1)), ("b", (1,)))]
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w", "b"], ["y"])], "g", ports[:1],
+                              ports[1:], weights)
+    net = sonnx.SONNXModel(helper.make_model(graph,
+                                             opset_imports=[helper.make_opsetid("", 17)]))
+    net.eval()
+    with pytest.warns(errors.GraphWarning, match="1 convolutions have a bias"):
+        net.train()
+    net.train()         # once is enough

@@ -9,6 +9,7 @@ SerializeToString, such as onnx.ModelProto.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Union
@@ -17,7 +18,7 @@ import numpy as np
 
 from weir import _capi as capi
 from weir import core
-from weir.errors import InvalidError
+from weir.errors import GraphWarning, InvalidError
 from weir.interop import Data, array
 from weir.typing import Handle, Path
 from ..model import Model
@@ -93,6 +94,7 @@ class OnnxModel(Model):
         self._model = _opened(source, device, sizes, _list(values), _list(frozen))
         self._device = device
         self._selected: tuple[str, ...] = ()
+        self._warned = False
         self.inputs: list[str] = capi.onnx_inputs(self._model)
         self.outputs: list[str] = capi.onnx_outputs(self._model)
         self.nodes: list[Node] = [Node(name, op, tuple(outputs))
@@ -109,6 +111,17 @@ class OnnxModel(Model):
             if role == capi.WEIR_ROLE_STATE or not trains:
                 states.append(attribute)
         vars(self).update(state_names=tuple(states), _initialized=True)
+
+    def train(self, mode: bool = True) -> None:
+        """Training, or evaluation. A warning, once, if an exporter may have folded the model's
+        BatchNormalization into its convolutions: it would be trained without."""
+        folded = capi.weir_onnx_folded(self._model) if mode and not self._warned else 0
+        if folded:
+            vars(self)["_warned"] = True
+            warnings.warn(f"{folded} convolutions have a bias and nothing is a BatchNormalization: "
+                          "if the exporter folded it, the model trains without; export it for "
+                          "training", GraphWarning, stacklevel=2)
+        super().train(mode)
 
     def __repr__(self) -> str:
         return (f"<weir.OnnxModel ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)}), "
