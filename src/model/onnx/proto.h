@@ -89,7 +89,7 @@ typedef struct weir_onnx_attr {
     size_t            n_floats, n_ints, n_strings;
 } weir_onnx_attr;
 
-enum { WEIR_ONNX_ABSENT = UINT32_MAX }; /* the slot of an input that is left out */
+#define WEIR_ONNX_ABSENT UINT32_MAX /* the slot of an input that is left out */
 
 struct weir_onnx_row;
 

@@ -352,7 +352,7 @@ static weir_status stepwise(const recurrent *r, results *out)
 static weir_status recur(weir_onnx_call *c, cell kind)
 {
     recurrent r = {.c = c, .cell = kind};
-    results   out = {NULL};
+    results   out = {.y = NULL};
 
     WEIR_TRY(read_attributes(&r));
     WEIR_TRY(read_tensors(&r));
