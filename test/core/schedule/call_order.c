@@ -220,7 +220,7 @@ CASE(a_large_gradient_waits)
     enum { COMPUTE = LAYERS + 1, USE, CALLS_LISTED = 2 * LAYERS + 3 };
     weir_dep_list l;
     uint32_t      order[CALLS_LISTED];
-    size_t        listed, found;
+    size_t        listed = 0, found = 0;
 
     CHECK_OR_RETURN(tell_training(&l) && l.calls == CALLS_LISTED);
     CHECK_OR_RETURN(weir_deps_order(&l, NULL, order));
@@ -251,7 +251,7 @@ CASE(the_measured_height_decides)
     for (int wasteful = 0; wasteful < 2; wasteful++) {
         weir_dep_list l;
         uint32_t      order[2 * LAYERS + 3];
-        size_t        listed, found;
+        size_t        listed = 0, found = 0;
         CHECK_OR_RETURN(tell_training(&l) && weir_deps_peak(&l, NULL, &listed));
         judge                    j = {.listed = listed, .waste = wasteful ? LARGE : 1};
         const weir_order_measure measure = {judge_height, &j};
@@ -291,7 +291,7 @@ CASE(an_order_that_moves_many_calls_is_not_used)
     for (uint32_t n = 4; n <= 24; n += 20) {
         weir_dep_list l;
         uint32_t      order[5 * 24 + 1];
-        size_t        listed, found;
+        size_t        listed = 0, found = 0;
         CHECK_OR_RETURN(tell_cells(&l, n) && weir_deps_order(&l, NULL, order));
         CHECK(weir_deps_peak(&l, NULL, &listed) && weir_deps_peak(&l, order, &found));
         CHECK(n == 4 ? found < listed : found == listed);
