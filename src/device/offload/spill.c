@@ -167,7 +167,9 @@ static weir_status report(const weir_spill *s, const queue *q, request *r)
         snprintf(what, sizeof what, ": %s",
                  c->error == ENODATA ? "the file ends before" : strerror(c->error));
     else if (c->fault == WEIR_SPILL_EMPTY)
-        snprintf(what, sizeof what, ", which were never written there");
+        snprintf(what, sizeof what, ", which were never written there%s%s",
+                 c->error == 0 ? "" : ": writing them failed: ",
+                 c->error == 0 ? "" : strerror(c->error));
     else
         snprintf(what, sizeof what, ": the block at %zu is not what was written (wrong checksum)",
                  c->where);

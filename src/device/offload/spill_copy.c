@@ -160,7 +160,7 @@ static void begin_in(weir_spill_copier *q, const weir_spill_block *b, weir_spill
     const size_t n = block_bytes(c, begin);
 
     if (b->bytes == 0 || b->bytes > n || (b->bytes < n && !q->packed)) {
-        fail(c, WEIR_SPILL_EMPTY, 0, begin);
+        fail(c, WEIR_SPILL_EMPTY, b->bytes == 0 ? (int)b->sum : 0, begin);
         weir_spill_io_begin(&q->io, i, NULL, 0, 0);
         return;
     }
@@ -215,18 +215,18 @@ static void move(weir_spill_copier *q, weir_spill_block *table, weir_spill_copy 
     }
 }
 
-/* Marks the slot's blocks as unwritten. */
-static void forget(weir_spill_block *table, const weir_spill_copy *c)
+/* Marks the slot's blocks as unwritten; error: why, or 0. */
+static void forget(weir_spill_block *table, const weir_spill_copy *c, int error)
 {
     for (size_t begin = 0; begin < c->n; begin += BLOCK)
-        entry(table, c, begin)->bytes = 0;
+        *entry(table, c, begin) = (weir_spill_block){.sum = (uint64_t)error};
 }
 
 void weir_spill_copy_run(weir_spill_copier *q, weir_spill_block *table, weir_spill_copy *c)
 {
     if (!q->in)
-        forget(table, c);
+        forget(table, c, 0);
     move(q, table, c, !q->in && worth_packing(q, c));
     if (!q->in && c->fault != WEIR_SPILL_FINE)
-        forget(table, c);
+        forget(table, c, c->error);
 }

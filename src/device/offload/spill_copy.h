@@ -7,7 +7,8 @@
 
 #define WEIR_SPILL_BLOCK ((size_t)256 << 10)    /* bytes of an uncompressed block */
 
-/* The table's entry of a block. bytes 0: nothing was written, or writing failed. */
+/* The table's entry of a block. bytes 0: nothing was written, or writing failed; sum is then 0 or
+ * the errno of that failure, which later reads report as the reason. */
 typedef struct weir_spill_block {
     uint64_t sum;
     uint64_t bytes;                 /* in the file; fewer than the block has: compressed */
@@ -21,7 +22,8 @@ typedef struct weir_spill_copy {
     char            *at;
     size_t           n, slot;
     weir_spill_fault fault;         /* result of the copy */
-    int              error;         /* errno, if fault is WEIR_SPILL_SYSTEM */
+    int              error;         /* errno, if fault is WEIR_SPILL_SYSTEM; if it is EMPTY, that
+                                     * of the write that failed before, or 0 */
     size_t           where;         /* file offset of the block that failed */
 } weir_spill_copy;
 

@@ -255,12 +255,15 @@ CASE(input_output_errors)
         CHECK_STATUS(put(s, 0, a, N), WEIR_ERR_IO);
         CHECK_TEXT(weir_error(), "writing 2097152 bytes at 0: Input/output error");
         CHECK_STATUS(get(s, 0, a, N), WEIR_ERR_IO);     /* half of it would be the old value */
-        CHECK_TEXT(weir_error(), "never written");
+        CHECK_TEXT(weir_error(), "never written there: writing them failed: Input/output error");
         CHECK_STATUS(get(s, N, a, SLOT), WEIR_ERR_IO);
         CHECK_TEXT(weir_error(), "reading 65536 bytes at 2097152: Input/output error");
         atomic_store(&m.error, 0);
         CHECK_OK(get(s, N, a, SLOT));
+        CHECK_STATUS(get(s, 0, a, N), WEIR_ERR_IO);     /* still the first reason */
+        CHECK_TEXT(weir_error(), "writing them failed: Input/output error");
         CHECK_OK(put(s, 0, a, N));
+        CHECK_OK(get(s, 0, a, N));
         CHECK_OK(weir_spill_settle(s, WEIR_OK));
         weir_spill_free(s);
         free(a);
