@@ -8,6 +8,7 @@
 #include "core/attr.h"
 #include "core/mem.h"
 #include "core/shape.h"
+#include "device/cuda/card_fixture.h"
 #include "device/kernel.h"
 #include "graph/ops/op.h"
 #include "emulator/inject.h"
@@ -330,6 +331,48 @@ CASE(refused_by_the_library)
     CHECK_TEXT(weir_error(), "conv2d: WEIR_CONV=cudnn, but");
     unsetenv("WEIR_CONV");
     weir_device_close(d);
+}
+
+/* A new device convolves while the function fails from its nth call on, or in it alone. The result,
+ * if there is one, is right. */
+static weir_status convolve_failing(const char *function, long nth, bool once, cudnnStatus_t error)
+{
+    values       v, want;
+    card_fixture card = {.fail = NULL};
+
+    expect(&want, false);
+    v = want;
+    if (!card_fixture_of(&card))
+        return WEIR_ERR_STATE;
+    weir_device *const d = open_card();
+    (once ? card.fail : card.fail_from)(function, nth, (cudaError_t)error);
+    const weir_status s = convolve(d, &v, false);
+    for (int i = 0; i < Y && s == WEIR_OK; i++)
+        CHECK_NEAR(v.y[i], want.y[i], 1e-5);
+    CHECK(card.failed() > 0);
+    card.recover();
+    weir_device_close(d);
+    CHECK(live() == 0);
+    return s;
+}
+
+/* An error while a plan is made is a sentence unless another engine has a plan: convolutions don't
+ * become slow in silence. A refusal leaves our own kernels. */
+CASE(errors_of_the_library)
+{
+    static const char *const functions[] = {
+        "cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute", "cudnnBackendFinalize",
+        "cudnnBackendGetAttribute"};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        CHECK_STATUS(convolve_failing(functions[i], 1, false, CUDNN_STATUS_EXECUTION_FAILED),
+                     WEIR_ERR_DEVICE);
+        CHECK_TEXT(weir_error(), "conv2d: ");
+        CHECK_TEXT(weir_error(), "no plan by cuDNN (WEIR_CONV=own does without): CUDNN_STATUS");
+        CHECK_OK(convolve_failing(functions[i], 1, false, CUDNN_STATUS_NOT_SUPPORTED_SHAPE));
+    }
+    const long plain = ran(DNN_PLAIN);
+    CHECK_OK(convolve_failing("cudnnBackendGetAttribute", 1, true, CUDNN_STATUS_INTERNAL_ERROR));
+    CHECK(ran(DNN_PLAIN) == plain + 1);         /* found by another mode of the heuristics */
 }
 
 /* Images at any address: a part of a batch whose images are no multiple of 16 bytes. */

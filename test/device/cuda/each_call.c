@@ -47,8 +47,7 @@ static bool may_be_silent(const char *function)
     static const char *const known[] = {
         "cudaFree", "cudaHostUnregister", "cudaMemGetInfo", "cudaDeviceGetAttribute", "cudaMalloc",
         "cudaHostAlloc", "cudaEventElapsedTime", "cuModuleUnload", "cuModuleGetFunction",
-        "cuModuleLoadData", "cublasLtMatmulAlgo", "cudnnBackendCreateDescriptor",
-        "cudnnBackendSetAttribute", "cudnnBackendGetAttribute", "cudnnBackendFinalize",
+        "cuModuleLoadData", "cublasLtMatmulAlgo",
         "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate", "cudaGraphUpload",
     };
     for (size_t i = 0; i < ARRAY_LENGTH(known); i++)

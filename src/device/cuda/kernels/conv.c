@@ -174,10 +174,9 @@ static weir_status choose_plan(weir_device *d, const weir_call *c, const weir_co
 
     WEIR_TRY(weir_cuda_dnn_of(d, c, &dnn));
     const int most = asked_for("WEIR_AUTOTUNE", "1") ? CANDIDATES : 1;
-    if (dnn->lib && pass == WEIR_CONV_FORWARD && c->nin == 3)
-        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, true, most, some, &n));
-    if (dnn->lib && n == 0)
-        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, false, most, some, &n));
+    if (dnn->lib)
+        WEIR_TRY(weir_dnn_plans(dnn, c, g, pass, pass == WEIR_CONV_FORWARD && c->nin == 3, most,
+                                some, &n));
     const int best = n > 1 ? quickest(d, c, g, some, n) : 0;
     *out = some[best];
     some[best] = (weir_dnn_plan){NULL};

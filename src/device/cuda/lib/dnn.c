@@ -1,8 +1,8 @@
 /* dnn.c - the only file that calls cuDNN: descriptors, selection of an engine, running a plan.
  *
- * If the library refuses anything while a plan is made (a shape, a type, an alignment), there is no
- * plan, and the caller uses its own kernels; only lack of memory is a failure. Numerical notes say
- * how an engine computes; for f32, the note about tensor cores means TF32. */
+ * If the library refuses what a plan asks for (a shape, a type, an alignment), there is no plan,
+ * and the caller uses its own kernels. Other errors are failures unless another engine has a plan.
+ * Numerical notes say how an engine computes; for f32, the note about tensor cores means TF32. */
 #include "device/cuda/lib/dnn.h"
 
 #include "core/mem.h"
@@ -78,20 +78,29 @@ int64_t weir_dnn_pad_end(int64_t size, int64_t reach, int64_t stride, int64_t be
 
 /* ---- the library ---- */
 
-static weir_status status_of(const weir_cuda_lib_dnn *lib, cudnnStatus_t s, const weir_call *c,
-                             const char *what)
-{
-    char more[256] = "";
+enum { WHY = 256 };             /* bytes of the library's own words */
 
-    if (s == CUDNN_STATUS_SUCCESS)
-        return WEIR_OK;
-    lib->cudnnGetLastErrorString(more, sizeof more);
+/* more: the library's words on its last error. */
+static weir_status fail_of(const weir_cuda_lib_dnn *lib, cudnnStatus_t s, const weir_call *c,
+                           const char *what, const char *more)
+{
     return weir_call_fail(s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
                                   s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
                               ? WEIR_ERR_NOMEM
                               : WEIR_ERR_DEVICE,
                           c, "%s: %s (%d%s%s)", what, lib->cudnnGetErrorString(s), (int)s,
                           more[0] ? ": " : "", more);
+}
+
+static weir_status status_of(const weir_cuda_lib_dnn *lib, cudnnStatus_t s, const weir_call *c,
+                             const char *what)
+{
+    char more[WHY] = "";
+
+    if (s == CUDNN_STATUS_SUCCESS)
+        return WEIR_OK;
+    lib->cudnnGetLastErrorString(more, sizeof more);
+    return fail_of(lib, s, c, what, more);
 }
 
 static weir_status open_dnn(const weir_cuda_context *u, const weir_call *c, weir_cuda_dnn *n)
@@ -401,23 +410,50 @@ static cudnnStatus_t consider(const weir_cuda_dnn *d, weir_dtype t,
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* A search for plans of one convolution. fault: the first failure, unless one of memory follows. */
+typedef struct search {
+    const weir_cuda_dnn *d;
+    const weir_conv     *g;
+    weir_conv_pass       pass;
+    int                  most, *found;
+    weir_dnn_plan       *plan;
+    cudnnStatus_t        fault;
+    char                 why[WHY];
+} search;
+
 static bool no_memory(cudnnStatus_t s)
 {
     return s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
-/* Adds the plans that one mode of the heuristics finds. */
-static cudnnStatus_t ask(const weir_cuda_dnn *d, weir_dtype t, const graph *g,
-                         cudnnBackendHeurMode_t mode, int most, weir_dnn_plan *plan, int *found)
+/* True if the library refuses a graph or an engine: another may do. Codes are thousands by kind. */
+static bool refused(cudnnStatus_t s)
 {
-    cudnnBackendDescriptor_t config[CONFIGS] = {NULL};
-    maker                    m = {.lib = d->lib};
+    const int kind = (int)s / 1000 * 1000;
+    return kind == CUDNN_STATUS_BAD_PARAM || kind == CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+static void note(search *q, cudnnStatus_t s)
+{
+    if (s == CUDNN_STATUS_SUCCESS || refused(s) ||
+        (q->fault != CUDNN_STATUS_SUCCESS && !no_memory(s)))
+        return;
+    q->fault = s;
+    q->d->lib->cudnnGetLastErrorString(q->why, sizeof q->why);
+}
+
+/* Adds the plans that one mode of the heuristics finds. */
+static void ask(search *q, const graph *g, cudnnBackendHeurMode_t mode)
+{
+    const weir_cuda_lib_dnn *const lib = q->d->lib;
+    cudnnBackendDescriptor_t       config[CONFIGS] = {NULL};
+    maker                          m = {.lib = lib};
 
     cudnnBackendDescriptor_t heuristics = make(&m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_one(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g->desc[GRAPH]);
     set(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    if (d->card)
-        set_one(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, d->card);
+    if (q->d->card)
+        set_one(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, q->d->card);
     finalize(&m, heuristics);
     int64_t n = get(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
                     NULL);
@@ -426,40 +462,51 @@ static cudnnStatus_t ask(const weir_cuda_dnn *d, weir_dtype t, const graph *g,
     n = n > 0 ? get(&m, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                     n < CONFIGS ? n : CONFIGS, config)
               : 0;
-    for (int64_t i = 0; i < n && i < CONFIGS && *found < most && !no_memory(m.status); i++) {
-        weir_dnn_plan *const next = &plan[*found];
-        m.status = consider(d, t, &config[i], next);
-        *found += next->plan != NULL;
+    note(q, m.status);
+    for (int64_t i = 0; i < n && i < CONFIGS && *q->found < q->most && !no_memory(q->fault); i++) {
+        weir_dnn_plan *const next = &q->plan[*q->found];
+        note(q, consider(q->d, q->g->dtype, &config[i], next));
+        *q->found += next->plan != NULL;
     }
     for (int i = 0; i < CONFIGS; i++)
-        drop(d->lib, &config[i]);
-    drop(d->lib, &heuristics);
-    return m.status;
+        drop(lib, &config[i]);
+    drop(lib, &heuristics);
+}
+
+static void search_with(search *q, bool bias)
+{
+    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
+                                                   CUDNN_HEUR_MODE_FALLBACK};
+    graph                               descs = {{NULL}};
+    maker                               m = {.lib = q->d->lib};
+
+    graph_make(&m, q->d, q->g, q->pass, bias, &descs);
+    note(q, m.status);
+    for (size_t i = 0; m.status == CUDNN_STATUS_SUCCESS && i < sizeof modes / sizeof *modes &&
+                       *q->found == 0 && !no_memory(q->fault); i++)
+        ask(q, &descs, modes[i]);
+    graph_drop(q->d->lib, &descs);
+    for (int i = 0; i < *q->found; i++)
+        q->plan[i].bias = bias;
 }
 
 weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_conv *g,
                            weir_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
                            int *found)
 {
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
-                                                   CUDNN_HEUR_MODE_FALLBACK};
-    graph                               descs = {{NULL}};
-    maker                               m = {.lib = d->lib};
+    search q = {.d = d, .g = g, .pass = pass, .most = most, .plan = plan, .found = found};
 
     *found = 0;
     memset(plan, 0, (size_t)most * sizeof *plan);
-    graph_make(&m, d, g, pass, bias, &descs);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes && *found == 0 && !no_memory(m.status) &&
-                       (i > 0 || m.status == CUDNN_STATUS_SUCCESS); i++)
-        m.status = ask(d, g->dtype, &descs, modes[i], most, plan, found);
-    graph_drop(d->lib, &descs);
-    for (int i = 0; i < *found; i++)
-        plan[i].bias = bias;
-    if (!no_memory(m.status))
+    if (bias)
+        search_with(&q, true);
+    if (*found == 0 && !no_memory(q.fault))
+        search_with(&q, false);
+    if (q.fault == CUDNN_STATUS_SUCCESS || (*found > 0 && !no_memory(q.fault)))
         return WEIR_OK;
     while (*found > 0)
         weir_dnn_plan_drop(&plan[--*found]);
-    return status_of(d->lib, m.status, c, "cuDNN");
+    return fail_of(d->lib, q.fault, c, "no plan by cuDNN (WEIR_CONV=own does without)", q.why);
 }
 
 void weir_dnn_plan_drop(weir_dnn_plan *p)

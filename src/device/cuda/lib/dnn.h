@@ -64,8 +64,9 @@ typedef struct weir_dnn_plan {
 
 enum { WEIR_DNN_ALIGN = 16 };       /* bytes; alignment that plans assume */
 
-/* Makes at most `most` plans for a convolution, best first; *found is 0 if the library has none.
- * bias: FORWARD adds one. */
+/* Makes at most `most` plans for a convolution, best first; *found is 0 if the library refuses it.
+ * Fails if there is no plan because of an error of the library. bias: FORWARD adds one, in plans of
+ * their own where the library can. */
 weir_status weir_dnn_plans(const weir_cuda_dnn *d, const weir_call *c, const weir_conv *g,
                            weir_conv_pass pass, bool bias, int most, weir_dnn_plan *plan,
                            int *found);
