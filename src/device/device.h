@@ -148,6 +148,9 @@ typedef struct weir_device_ops {
     /* [WEIR_OP_COUNT] or NULL: the inputs (bit i) that the kernel of an operation in f32 reads as
      * f16 or bf16, too. It widens them as it loads, so the result has the same bits. */
     const uint32_t *widens;
+    /* The same for the kernel of an operation in a half type, whose weights may be f32: it rounds
+     * them to the type of input 0 as it loads. */
+    const uint32_t *narrows;
 } weir_device_ops;
 
 /* Size classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %

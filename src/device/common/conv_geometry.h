@@ -14,7 +14,9 @@ typedef struct weir_conv {
     int64_t    o, kh, kw, groups; /* weights */
     int64_t    oh, ow;            /* y */
     int64_t    stride[2], pad[2], dilation[2];
-    bool       turned;            /* CPU only: weights are stored (c,kh,kw,o); groups is 1 */
+    /* CPU only. turned: weights are stored (c,kh,kw,o), and groups is 1; wide: they are f32 beside
+     * halves, to be rounded. */
+    bool       turned, wide;
 } weir_conv;
 
 /* FORWARD: x, w, [bias] -> y; GRAD_X: dy, w -> dx; GRAD_W: x, dy -> dw, [dbias]. */
@@ -46,7 +48,7 @@ static inline weir_conv weir_conv_geometry(const weir_conv2d_attr *a, const weir
         g.pad[i] = a->pad[i];
         g.dilation[i] = a->dilation[i];
     }
-    g.turned = false;
+    g.turned = g.wide = false;
     return g;
 }
 

@@ -12,6 +12,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/elementwise.h"
 #include "device/cpu/kernels/swap.h"
+#include "device/cpu/kernels/widen.h"
 
 #define CHUNK ((size_t)1 << 20)     /* bytes one task of a fill or copy handles */
 
@@ -197,4 +198,5 @@ const weir_device_ops weir_device_cpu = {
     .swap_speed = weir_cpu_swap_speed,
     .kernel = kernels,
     .widens = widens,
+    .narrows = weir_cpu_narrows,
 };

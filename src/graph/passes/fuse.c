@@ -257,6 +257,14 @@ static weir_status widen_all(weir_fuser *f)
     return WEIR_OK;
 }
 
+static weir_status narrow_all(weir_fuser *f)
+{
+    for (uint32_t i = 0; i < f->g->nodes.n; i++)
+        if (!f->g->nodes.at[i].dead && weir_cast_rounds(f->g, &f->g->nodes.at[i]))
+            WEIR_TRY(weir_fuse_narrow(f, i));
+    return WEIR_OK;
+}
+
 weir_status weir_pass_fuse(weir_graph *g)
 {
     weir_fuser  f = {.g = g};
@@ -274,7 +282,9 @@ weir_status weir_pass_fuse(weir_graph *g)
             f.group_of[i] = i;
             f.groups[i] = weir_group_alone(i);
         }
-    status = widen_all(&f);
+    status = narrow_all(&f);
+    if (status == WEIR_OK)
+        status = widen_all(&f);
     if (status == WEIR_OK && !weir_fuser_index(&f))
         status = WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)

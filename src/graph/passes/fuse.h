@@ -81,4 +81,8 @@ bool weir_fuse_swells(const weir_fuser *f, const weir_group *early, const weir_g
  * is valid and needs no more memory; marks the cast dead if no reader is left. */
 weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast);
 
+/* Lets nodes whose kernels round f32 weights read the f32 input of the rounding `cast` of an
+ * external tensor, if all its readers can; then marks the cast dead. */
+weir_status weir_fuse_narrow(weir_fuser *f, uint32_t cast);
+
 #endif

@@ -6,7 +6,10 @@
  * bytes than separate nodes, apart from small vectors: at each position where one of them runs, the
  * bytes of the storages that it accesses and that are live there count, less outputs that take over
  * a dying operand. Positions in between need no check: values that stay live longer there replace
- * others that were live before (fuse.c). */
+ * others that were live before (fuse.c).
+ *
+ * A cast that rounds a parameter disappears if all its readers are products and convolutions whose
+ * kernels round weights (weir_device_ops.narrows): the parameter is live anyway. */
 #include <string.h>
 
 #include "core/status.h"
@@ -262,7 +265,7 @@ static bool can_widen(const weir_fuser *f, uint32_t cast, const weir_group *a)
 }
 
 /* Redirects members that read the cast's output to its input. */
-static weir_status read_half(weir_fuser *f, uint32_t cast, const weir_group *a)
+static weir_status read_input(weir_fuser *f, uint32_t cast, const weir_group *a)
 {
     weir_graph     *g = f->g;
     const weir_node c = g->nodes.at[cast];
@@ -321,7 +324,7 @@ static weir_status try_half(weir_fuser *f, uint32_t cast, weir_group *a, bool *d
 
     for (uint32_t i = 0; i < a->n; i++)
         memcpy(in[i], f->g->nodes.at[a->member[i]].in, sizeof in[i]);
-    WEIR_TRY(read_half(f, cast, a));
+    WEIR_TRY(read_input(f, cast, a));
     f->late[from] = late > a->last ? late : a->last;
     *done = !exceeds(held(f, a, a->last, &c, a), before);
     if (*done) {
@@ -393,7 +396,7 @@ static bool all_can_widen(const weir_fuser *f, uint32_t cast)
 }
 
 /* Redirects nodes of no group that read the cast's output to its input. */
-static weir_status nodes_read_half(weir_fuser *f, uint32_t cast)
+static weir_status nodes_read_input(weir_fuser *f, uint32_t cast)
 {
     const uint32_t from = weir_storage_of(f->g, f->g->nodes.at[cast].in[0]);
     const uint32_t made = weir_storage_of(f->g, f->g->nodes.at[cast].out[0]);
@@ -403,7 +406,7 @@ static weir_status nodes_read_half(weir_fuser *f, uint32_t cast)
         const weir_group one = weir_group_alone(k);
         if (f->group_of[k] != WEIR_NONE || !reads(&f->g->nodes.at[k], f->g, made))
             continue;
-        WEIR_TRY(read_half(f, cast, &one));
+        WEIR_TRY(read_input(f, cast, &one));
         f->late[from] = f->late[from] > k ? f->late[from] : k;
     }
     return WEIR_OK;
@@ -437,7 +440,51 @@ weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast)
         all = all && done;
     }
     if (all)
-        WEIR_TRY(nodes_read_half(f, cast));
+        WEIR_TRY(nodes_read_input(f, cast));
     f->g->nodes.at[cast].dead = all && f->reader_first[made] < f->reader_first[made + 1];
     return WEIR_OK;
+}
+
+/* ---- casts of weights ---- */
+
+/* Does the node's kernel round all inputs that are the cast's output to that type? */
+static bool node_can_narrow(const weir_fuser *f, uint32_t cast, uint32_t node)
+{
+    const weir_graph *const g = f->g;
+    const weir_node *const  c = &g->nodes.at[cast], *const n = &g->nodes.at[node];
+    const uint32_t          made = weir_storage_of(g, c->out[0]);
+
+    if (f->group_of[node] != WEIR_NONE ||
+        weir_fuse_overwritten(f, weir_storage_of(g, c->in[0]), cast, node) ||
+        weir_fuse_type(g, n->in[0]) != weir_fuse_type(g, c->out[0]))
+        return false;
+    for (int k = 0; k < n->nin; k++)
+        if (weir_storage_of(g, n->in[k]) == made &&
+            (!(g->dev->ops->narrows[n->op] >> k & 1) || !dense_through(g, c, n->in[k])))
+            return false;
+    return true;
+}
+
+weir_status weir_fuse_narrow(weir_fuser *f, uint32_t cast)
+{
+    weir_graph *const g = f->g;
+    const uint32_t    from = weir_storage_of(g, g->nodes.at[cast].in[0]);
+    const uint32_t    made = weir_storage_of(g, g->nodes.at[cast].out[0]);
+    bool              read = false;
+
+    if (!g->dev->ops->narrows || !g->storages.at[from].external || g->storages.at[made].external)
+        return WEIR_OK;
+    for (uint32_t r = f->reader_first[made]; r < f->reader_first[made + 1]; r++) {
+        const uint32_t k = f->reader[r];
+        if (g->nodes.at[k].dead || !reads(&g->nodes.at[k], g, made))
+            continue;
+        if (!node_can_narrow(f, cast, k))
+            return WEIR_OK;
+        read = true;
+    }
+    if (!read)
+        return WEIR_OK;
+    g->nodes.at[cast].dead = true;
+    f->group_of[cast] = WEIR_NONE;
+    return nodes_read_input(f, cast);
 }

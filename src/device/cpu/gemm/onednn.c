@@ -3,7 +3,8 @@
  * A prepared call is one main primitive, at most one reorder of the weights before it (forward,
  * grad_x) or after it (grad_w), and a list of operands whose addresses are set before each run.
  * Activations are channels-last. The library chooses the format of the weights; unless it takes
- * ours, they are reordered into the workspace, which also holds the scratchpad.
+ * ours, they are reordered into the workspace, which also holds the scratchpad. The reorder also
+ * rounds f32 weights of a convolution of halves.
  *
  * onednn_api.h hides the differences between the two interfaces. */
 #include "device/cpu/gemm/onednn.h"
@@ -299,7 +300,8 @@ static bool weights(conv_descs *m, const weir_conv *c)
     const dnnl_dims_t plain = {og * row, row, 1, c->kw * cg, cg};
     const dnnl_dims_t turned = {0, 1, c->kh * c->kw * og, c->kw * og, og};
     const int         skip = grouped ? 0 : 1;
-    return desc_make(&m->w, c->dtype, 5 - skip, five + skip, (c->turned ? turned : plain) + skip) &&
+    const weir_dtype  stored = c->wide ? WEIR_F32 : c->dtype;
+    return desc_make(&m->w, stored, 5 - skip, five + skip, (c->turned ? turned : plain) + skip) &&
            desc_make(&m->any, c->dtype, 5 - skip, five + skip, NULL);
 }
 

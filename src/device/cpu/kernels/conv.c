@@ -167,16 +167,18 @@ static weir_status choose_half(weir_device *d, const weir_call *call, const weir
                                weir_conv_pass pass, bool bias, weir_choose_fn wide,
                                weir_kernel *out)
 {
+    enum { BIAS = 4 };   /* oneDNN rounds the weights while it reorders them, but no bias */
     weir_gemm_want       want;
     const weir_openblas *blas;
     weir_onednn         *lib = NULL;
+    weir_conv            half = *c;
+    half.wide = pass != WEIR_CONV_GRAD_W && weir_cpu_narrows_input(call, 1);
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
     if ((want == WEIR_GEMM_ANY || want == WEIR_GEMM_ONEDNN) && !is_empty(c))
-        WEIR_TRY(weir_onednn_conv(d, c, pass, bias, &lib));
+        WEIR_TRY(weir_onednn_conv(d, &half, pass, bias, &lib));
     if (!lib)
         return weir_cpu_widened(d, call, wide, out);
-    *out = weir_onednn_kernel(lib);
-    return WEIR_OK;
+    return weir_cpu_narrowed(d, call, BIAS, weir_onednn_kernel(lib), out);
 }
 
 weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)

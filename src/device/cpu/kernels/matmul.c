@@ -97,8 +97,7 @@ static weir_status choose_half(weir_device *d, const weir_call *c, const weir_ge
         WEIR_TRY(weir_onednn_matmul(d, s, bias, &lib));
     if (!lib)
         return weir_cpu_widened(d, c, wide, out);
-    *out = weir_onednn_kernel(lib);
-    return WEIR_OK;
+    return weir_cpu_narrowed(d, c, UINT32_MAX, weir_onednn_kernel(lib), out);
 }
 
 /* ---- blocks of rows ---- */
