@@ -174,11 +174,11 @@ int emit(maker *m, op *o)
     graph *const        g = m->to;
     const op_def *const def = op_of(o->kind);
 
-    if (g->nop == MAX_OPS || g->nvalue + o->nout > MAX_VALUES || stale(m, o, def))
-        return INT_MIN;
     for (int i = 0; i < o->nin; i++)
         if (o->in[i] == INT_MIN)
             return INT_MIN;
+    if (g->nop == MAX_OPS || g->nvalue + o->nout > MAX_VALUES || stale(m, o, def))
+        return INT_MIN;
     if (m->p->smooth && (def->flags & JUMP))
         return INT_MIN;
     o->out = g->nvalue;
