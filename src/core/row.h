@@ -23,6 +23,7 @@
 #define M_sqrt    ROW_PASTE(weir, sqrt, SUFFIX)
 #define M_abs     ROW_PASTE(weir, abs, SUFFIX)
 #define M_erf     ROW_PASTE(weir, erf, SUFFIX)
+#define M_normal_cdf ROW_PASTE(weir, normal_cdf, SUFFIX)
 #define M_floor   ROW_PASTE(weir, floor, SUFFIX)
 #define M_ceil    ROW_PASTE(weir, ceil, SUFFIX)
 #define M_round   ROW_PASTE(weir, round, SUFFIX)

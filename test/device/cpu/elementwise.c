@@ -70,6 +70,7 @@ static weir_status run(weir_choose_fn choose, weir_isa isa, int threads, const w
 #define M_log1p log1p
 #define M_expm1 expm1
 #define M_pow   pow
+#define M_normal_cdf(x) (T)(0.5 * erfc(-0.70710678118654752440 * (double)(x)))
 /* For positive numbers. */
 #define M_remainder fmod
 #define M_div_floor(a, b) floor(((a) - fmod(a, b)) / (b) + K(0.5))
