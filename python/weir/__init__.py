@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 __path__.append(os.path.join(__path__[0], "singa"))
 
-from . import _capi as capi
+from . import _capi
 from . import errors
 from . import tensor
 from . import typing
@@ -68,7 +68,7 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from .typing import DTypeLike
     from .tensor import Tensor
 
-__version__ = capi.weir_version()
+__version__ = _capi.weir_version()
 
 # Modules that are imported at their first use, and names that come from such modules.
 MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "metrics", "model",
@@ -94,17 +94,18 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "BudgetError",
-           "checkpoint", "cpu", "data", "device", "DeviceError", "DType", "DtypeError", "empty",
-           "Error", "errors", "eye", "FileError", "float16", "float32", "float64", "from_dlpack",
-           "full", "full_like", "Graph", "GraphWarning", "image_tool", "initializer", "int32",
-           "int64", "InvalidError", "largest_batch", "LargestBatch", "layer", "load_graph",
-           "load_npz", "load_safetensors", "load_torch_state_dict", "metrics", "model", "module",
-           "name_scope", "no_grad", "NoKernelError", "NonFinite", "onnx", "ones", "ones_like",
-           "opt", "optimizer", "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot",
-           "progress", "rand", "randn", "safetensors_metadata", "save_npz", "save_safetensors",
-           "SavedGraph", "set_planning_progress", "set_seed", "ShapeError", "show_config",
-           "singa_wrap", "snapshot", "sonnx", "StateError", "tensor", "TensorSpec",
-           "to_torch_state_dict", "transforms", "typing", "uint8", "utils", "zeros", "zeros_like"]
+           "CancelledError", "checkpoint", "cpu", "data", "device", "DeviceError", "DType",
+           "DtypeError", "empty", "Error", "errors", "eye", "FileError", "float16", "float32",
+           "float64", "from_dlpack", "full", "full_like", "Graph", "GraphWarning", "image_tool",
+           "initializer", "int32", "int64", "InvalidError", "largest_batch", "LargestBatch",
+           "layer", "load_graph", "load_npz", "load_safetensors", "load_torch_state_dict",
+           "metrics", "model", "module", "name_scope", "no_grad", "NoKernelError", "NonFinite",
+           "onnx", "ones", "ones_like", "opt", "optimizer", "OutOfMemoryError", "OutOfRangeError",
+           "PlanningProgress", "plot", "progress", "rand", "randn", "safetensors_metadata",
+           "save_npz", "save_safetensors", "SavedGraph", "set_planning_progress", "set_seed",
+           "ShapeError", "show_config", "singa_wrap", "snapshot", "sonnx", "StateError", "tensor",
+           "TensorSpec", "to_torch_state_dict", "transforms", "typing", "uint8", "utils", "zeros",
+           "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):
@@ -131,4 +132,4 @@ if not TYPE_CHECKING:       # for checkers of types there are no other names
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

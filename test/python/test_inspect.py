@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import weir
-from weir import autograd, layer, model, opt, tensor
+from weir import _capi as capi, autograd, layer, model, opt, tensor
 
 
 class Block(layer.Layer):
@@ -106,9 +106,9 @@ def traced(budget: str | None) -> tuple[dict[str, object], weir.graph.Graph]:
         for k in reversed(kept):    # the last one first, so all are kept until then
             back = (back @ w) * k
         del kept, k
-    weir.capi.weir_device_trace_start(dev.handle)
+    capi.weir_device_trace_start(dev.handle)
     step.run(2)
-    return json.loads(weir.capi.weir_device_trace_stop(dev.handle)), step
+    return json.loads(capi.weir_device_trace_stop(dev.handle)), step
 
 
 @pytest.mark.parametrize("budget", [None, "70%"])

@@ -32,6 +32,9 @@ def test_names():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         weir.nonsense
     assert "randn" in dir(weir) and "layer" in dir(weir)
+    assert {name for name in dir(weir) if not name.startswith("__")} == set(weir.__all__)
+    assert not hasattr(weir, "capi")
+    assert {name for name in vars(weir.errors) if name.endswith("Error")} <= set(weir.__all__)
 
 
 def test_optional_parts_are_imported_when_used():
