@@ -1,7 +1,7 @@
 """deploy - trains the network of cnn.py and exports it; examples/deploy.c runs the file.
 
     python3 examples/python/deploy.py digits.safetensors
-    build/deploy digits.safetensors 1MB
+    build/deploy digits.safetensors 3MB
 
 Both print how many digits of the test set they recognise: the same number.
 """
