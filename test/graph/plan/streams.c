@@ -155,6 +155,7 @@ static weir_graph *chains(weir_device *d, weir_tensor *x, int links, const char 
  * gain nothing, and then the plan stays as it was. */
 CASE(chains_side_by_side)
 {
+    setenv("WEIR_STREAMS", "1", 1);     /* a card's own would spread the plan before */
     weir_device *d = fixture_open();
     weir_tensor *x = fixture_input(d, 64, NULL);
     weir_graph  *g = chains(d, x, 6, NULL);
@@ -178,6 +179,7 @@ CASE(chains_side_by_side)
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
+    unsetenv("WEIR_STREAMS");
 }
 
 /* Within a budget addresses spread as far as it reaches. */
