@@ -113,7 +113,9 @@ CASE(slices_of_sums)
 
 CASE(cudnn_is_asked_for_something_only)
 {
-    const weir_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}, false};
+    const weir_conv g = {.dtype = WEIR_F32, .n = 2, .c = 4, .h = 5, .w = 5, .o = 6, .kh = 3,
+                         .kw = 3, .groups = 1, .oh = 3, .ow = 3, .stride = {1, 1},
+                         .dilation = {1, 1}};
     weir_conv       none = g, depthwise = g;
 
     CHECK(weir_cuda_conv_suits_dnn(&g));
@@ -131,7 +133,9 @@ CASE(cudnn_is_asked_for_something_only)
 
 CASE(sizes_that_are_counted)
 {
-    const weir_conv g = {WEIR_F32, 2, 4, 5, 5, 6, 3, 3, 1, 3, 3, {1, 1}, {0, 0}, {1, 1}, false};
+    const weir_conv g = {.dtype = WEIR_F32, .n = 2, .c = 4, .h = 5, .w = 5, .o = 6, .kh = 3,
+                         .kw = 3, .groups = 1, .oh = 3, .ow = 3, .stride = {1, 1},
+                         .dilation = {1, 1}};
     weir_conv       none = g, many = g, far = g, wide = g;
 
     CHECK(weir_cuda_conv_fits(&g));
