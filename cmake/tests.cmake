@@ -34,7 +34,7 @@ weir_sources(test_device test/device/offload spill spill_env spill_fault)
 weir_sources(test_device test/device/sim sim)
 weir_test(device)
 weir_sources(test_op test/graph/ops attention autograd cases compare definitions draw edge facts index
-    masked mistake op_fixture peer promote reference reference_image reference_math reference_matrix
+    masked mistake onnx op_fixture peer promote reference reference_image reference_math reference_matrix
     reference_move reference_recurrent reference_train special stale table_attention table_compare
     table_conv table_elementwise table_gather table_loss table_math table_matmul table_move
     table_norm table_pool2d table_recurrent table_reduce table_slice table_update way)
@@ -92,7 +92,7 @@ weir_sources(test_model test/model/data augment data data_fuzz)
 weir_sources(test_model test/model/file disk_fault file_fuzz graph_file graph_fuzz resume weights)
 weir_sources(test_model test/model/nets nets nets_step tree)
 weir_sources(test_model test/model/onnx onnx onnx_control onnx_fuzz onnx_ops onnx_recurrent onnx_save
-    onnx_tensor)
+    onnx_tensor onnx_write)
 weir_test(model)
 foreach(script IN ITEMS tool examples install)
     add_test(NAME ${script}

@@ -161,6 +161,17 @@ def onnx_operators(page, build):
                   for name, (since, until, inputs) in sorted(rows.items())])
 
 
+@listed
+def onnx_written(page, build):
+    rows = []
+    for kind, op, rest in re.findall(r"^(SAME|CALL|MOVE)\((\w+), (.*)\)$",
+                                     read("src/model/onnx/write/calls.def"), re.M):
+        since = re.search(r"\b(\d+)\b", rest).group(1)
+        as_what = rest.split(",")[0] if kind == "SAME" else re.search('"(.*)"', rest).group(1)
+        rows.append([code(op), as_what, since])
+    return table(["operation", "operators", "from opset"], sorted(rows))
+
+
 # ---- models and machines ----
 
 @listed

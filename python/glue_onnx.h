@@ -137,6 +137,15 @@ PyObject *onnx_operators(void)
     }
     return list;
 }
+
+/* weir_graph_save_onnx with its options. */
+PyObject *graph_save_onnx(weir_graph *g, const char *path, int opset, const char *outputs,
+                          bool external)
+{
+    const weir_onnx_save_options how = {.opset = opset, .outputs = outputs, .external = external};
+
+    return weir_py_none(weir_graph_save_onnx(g, path, &how));
+}
 %}
 weir_status weir_onnx_select(weir_onnx *m, const char *names);
 size_t weir_onnx_folded(const weir_onnx *m);

@@ -45,6 +45,8 @@ OBJECTS = {
     ("onnx_tensors", "return"): "list[tuple[str, int, weir_tensor]]",
     ("onnx_apply", "return"): "list[weir_tensor]",
     ("onnx_operators", "return"): "list[str]",
+    ("graph_save_onnx", "outputs"): "str | None",
+    ("graph_save_onnx", "return"): "None",
     ("largest_batch", "fits"): "Callable[[int], bool]",
     ("largest_batch", "needs"): "Callable[[int], weir_graph_needs | None]",
     ("largest_batch", "return"): "int",

@@ -528,6 +528,12 @@ says onnx 'input   flowers f32\(2,4\)'
 says onnx 'output  logits f32\(2,3\)'
 says onnx ' of them for the step, ([0-9]+) measured'
 says onnx '3 runs: p50 [0-9.]+ ms, p99 [0-9.]+ ms'
+good onnx_out run test/data/flowers.onnx --dims batch=1 --outputs flowers="$work/one.npy"
+good onnx_alone run test/data/flowers.onnx --input "$work/one.npy" --dims batch=1 --threads 2 \
+    --budget 300MB --time 5 --output "$work/kinds.npy"
+says onnx_alone '5 runs: p50'
+[ -s "$work/kinds.npy" ]
+check "$?" "weir run --output writes the model's one output"
 good onnx_again run test/data/flowers.onnx --dims batch=2 --json - \
     --inputs flowers="$work/flowers.npy" --outputs logits="$work/again.npy"
 cmp -s "$work/logits.npy" "$work/again.npy"

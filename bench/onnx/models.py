@@ -7,9 +7,10 @@ Exports each network to FOLDER (default: a temporary one; what is there already 
 again) and runs it on the same input by onnxruntime and by Weir with the graph off and on. A row
 says how far the outputs differ, relative to the largest of onnxruntime's, and whether the graph
 keeps the bits. --steps: trains N steps by SGD towards outputs of 0 with the graph off, on, and on
-within a share of the peak (50%); the row then says whether losses and weights have equal bits, and
-the planned and the measured bytes of the last. Needs torch, torchvision, transformers, onnx,
-onnxscript, onnxruntime and the package weir (PYTHONPATH).
+within a share of the peak (50%), on a batch of TRAINED: as many samples as it takes for activations
+to outweigh the parameters, which no plan can do without. The row then says whether losses and
+weights have equal bits, and the planned and the measured bytes of the last. Needs torch,
+torchvision, transformers, onnx, onnxscript, onnxruntime and the package weir (PYTHONPATH).
 """
 import argparse
 import os
@@ -34,8 +35,16 @@ SMALL = {"hidden_size": 64, "dim": 64, "n_embd": 64, "num_hidden_layers": 2, "n_
          "word_embed_proj_dim": 64, "embedding_size": 64, "pad_token_id": 0, "bos_token_id": 1,
          "eos_token_id": 2}
 
+# Samples of a training step, and the size of its images or its texts.
+TRAINED = {**{name: (8, 48) for name in TEXT},
+           "squeezenet1_0": (16, 64), "squeezenet1_1": (16, 64), "mobilenet_v2": (16, 64),
+           "mobilenet_v3_small": (32, 64), "mobilenet_v3_large": (32, 64), "mnasnet0_5": (32, 64),
+           "shufflenet_v2_x0_5": (32, 64), "shufflenet_v2_x1_0": (32, 64),
+           "efficientnet_b0": (16, 64), "regnet_y_400mf": (32, 64), "regnet_x_400mf": (32, 64),
+           "resnet18": (48, 64), "googlenet": (32, 64), "densenet121": (16, 64)}
 
-def image_network(name):
+
+def image_network(name, batch=2, size=0):
     import torch
     import torchvision
     if name in SEGMENTATION:
@@ -49,14 +58,14 @@ def image_network(name):
 
             def forward(self, x):
                 return self.net(x)["out"]
-        return Out(), torch.randn(1, 3, 64, 64)
+        return Out(), torch.randn(1, 3, 64, 64)     # of one size only
     more = {"aux_logits": False, "init_weights": True} if name == "googlenet" else {}
     net = getattr(torchvision.models, name)(weights=None, num_classes=10, **more)
-    size = 224 if name in ("vit_b_32", "swin_t", "swin_v2_t") else 64
-    return net, torch.randn(2, 3, size, size)
+    size = size or (224 if name in ("vit_b_32", "swin_t", "swin_v2_t") else 64)
+    return net, torch.randn(batch, 3, size, size)
 
 
-def text_network(name):
+def text_network(name, batch=2, size=16):
     import torch
     import transformers
     kind = TEXT[name]
@@ -74,16 +83,17 @@ def text_network(name):
 
         def forward(self, tokens):
             return self.net(tokens)[0]
-    return Out(), torch.randint(3, 90, (2, 16))
+    return Out(), torch.randint(3, 90, (batch, size))
 
 
-def export(name, folder):
+def export(name, folder, shape=()):
     """The paths of the model and of its input; made where they are missing."""
     import torch
-    path, data = os.path.join(folder, name + ".onnx"), os.path.join(folder, name + ".npy")
+    base = os.path.join(folder, "-".join([name, *map(str, shape)]))
+    path, data = base + ".onnx", base + ".npy"
     if not (os.path.exists(path) and os.path.exists(data)):
         torch.manual_seed(0)
-        net, x = text_network(name) if name in TEXT else image_network(name)
+        net, x = (text_network if name in TEXT else image_network)(name, *shape)
         net.eval()
         torch.onnx.export(net, (x,), path, dynamo=True, opset_version=20,
                           optimize=name.startswith("shuffle"),
@@ -141,14 +151,15 @@ def trained(path, x, steps, **how):
 
 
 def training_row(name, folder, steps, budget):
-    path, data = export(name, folder)
+    path, data = export(name, folder, TRAINED[name])
     x = np.load(data)
     off = trained(path, x, steps)
     on = trained(path, x, steps, use_graph=True)
     half = trained(path, x, steps, use_graph=True, budget=budget)
     equal = off[:2] == on[:2] == half[:2]
-    return (f"{off[0][0]:.3g} to {off[0][-1]:.3g} | {'yes' if equal else 'no'} | {on[2]} | "
-            f"{half[2]} | {'yes' if half[3] == half[4] else 'no'}")
+    batch, size = TRAINED[name]
+    return (f"{batch} x {size} | {off[0][0]:.3g} to {off[0][-1]:.3g} | {on[2]} | {half[2]} | "
+            f"{'yes' if equal else 'no'} | {'yes' if half[3] == half[4] else 'no'}")
 
 
 def main():
@@ -161,7 +172,8 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     folder = options.folder or tempfile.mkdtemp()
-    for name in options.names or [*VISION, *SEGMENTATION, *TEXT]:
+    every = list(TRAINED) if options.steps else [*VISION, *SEGMENTATION, *TEXT]
+    for name in options.names or every:
         try:
             if options.export:
                 export(name, folder)

@@ -1,4 +1,4 @@
-/* onnx.h - models in ONNX files: read them, run them, train them.
+/* onnx.h - models in ONNX files: read them, run them, train them, write them.
  * SPDX-License-Identifier: Apache-2.0
  *
  * A model is opened once and applied any number of times, with the graph off or on. Applying it
@@ -27,6 +27,7 @@
 
 #include "weir/base.h"
 #include "weir/device.h"
+#include "weir/graph.h"
 #include "weir/model.h"
 #include "weir/tensor.h"
 
@@ -102,6 +103,30 @@ WEIR_API weir_status weir_onnx_apply(weir_onnx *m, size_t n, weir_tensor *const 
  * bytes; ERR_IO if that file has changed its size or a tensor's elements lie in another file or not
  * side by side. Then nothing was replaced. */
 WEIR_API weir_status weir_onnx_save(weir_onnx *m, const char *path);
+
+/* How a graph is written; {0} is the default. */
+typedef struct weir_onnx_save_options {
+    int         opset;      /* of the default domain, 9 to 28; 0: 18 */
+    const char *outputs;    /* names of the outputs that are written, "logits,features"; NULL: those
+                             * that the forward part computes */
+    bool        external;   /* weights of a kilobyte and more go to a file beside, PATH.data */
+} weir_onnx_save_options;
+
+/* Writes the forward part of the planned graph g as an ONNX model to the file `path`: the calls, as
+ * they were recorded, that its outputs need. Parameters and states become initializers, with the
+ * values of now, inputs and outputs keep their names (weir_graph_bind gives others), and shapes are
+ * those of the recording. What ONNX lacks is composed of other operators; docs/user/onnx.md has the
+ * table. Dropout is written as it is in inference, where it drops nothing; record other layers in
+ * evaluation, as batch statistics are written as such. Files are replaced at once and synced, that
+ * of the weights first. options NULL: all defaults.
+ * ERR_INVALID if an operation cannot be written - the sentence names all - if the graph has no such
+ * output, for an unknown opset, and for 2 GB of weights within the file; ERR_STATE for a graph that
+ * is not planned; ERR_IO. Then the model's file is as it was. */
+WEIR_API weir_status weir_graph_save_onnx(weir_graph *g, const char *path,
+                                          const weir_onnx_save_options *options);
+
+/* Recorded operation number i of those that can be written; static, NULL for an i outside. */
+WEIR_API const char *weir_onnx_writable(size_t i);
 
 #ifdef __cplusplus
 }

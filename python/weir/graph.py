@@ -210,6 +210,19 @@ class Graph:
             [(name, capi.WEIR_ROLE_PARAM if t.stores_grad else capi.WEIR_ROLE_STATE,
               t.data.value.handle) for name, t in (states or {}).items()], keep_previous)
 
+    def to_onnx(self, path: Path, inputs: Mapping[str, Tensor], outputs: Mapping[str, Tensor],
+                states: Mapping[str, Tensor] | None = None, opset: int = 18,
+                external: bool = False) -> None:
+        """Writes what these outputs need of the graph to an ONNX file, with the values of all else
+        that it reads. inputs, outputs, states: as for export; opset: 9 to 28; external: weights go
+        to a file beside, PATH.data. InvalidError if ONNX lacks an operation: the sentence names
+        all."""
+        graph_file.export_onnx(
+            self.handle, path, {name: t.data.value.handle for name, t in inputs.items()},
+            {name: t.data.value.handle for name, t in outputs.items()},
+            [(name, capi.WEIR_ROLE_PARAM if t.stores_grad else capi.WEIR_ROLE_STATE,
+              t.data.value.handle) for name, t in (states or {}).items()], opset, external)
+
     @property
     def remark(self) -> str:
         """What is probably wrong with a graph for inference: a sentence if it draws dropout or uses

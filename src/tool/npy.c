@@ -111,6 +111,20 @@ static bool path_of(const char *pairs, const char *name, char path[4096])
     return false;
 }
 
+/* The same, and a path alone, without a name, for the only tensor of its role in the list. */
+static bool path_for(const char *pairs, const weir_binding *list, size_t n, size_t i,
+                     char path[4096])
+{
+    size_t alike = 0;
+
+    if (!pairs || strchr(pairs, '='))
+        return path_of(pairs, list[i].name, path);
+    for (size_t k = 0; k < n; k++)
+        alike += list[k].role == list[i].role;
+    snprintf(path, 4096, "%s", pairs);
+    return alike == 1 && (list[i].role == WEIR_ROLE_INPUT || list[i].role == WEIR_ROLE_OUTPUT);
+}
+
 /* Numbers from 0 to 1, and 0 for integers, which may be indices; the same in every run. */
 static int fill(const tool_options *o, const weir_binding *b)
 {
@@ -136,7 +150,7 @@ int tool_npy_inputs(const tool_options *o, const weir_binding *list, size_t n)
     for (size_t i = 0; i < n && code == TOOL_DONE; i++) {
         if (list[i].role == WEIR_ROLE_OUTPUT)
             continue;
-        if (path_of(o->inputs, list[i].name, path))
+        if (path_for(o->inputs, list, n, i, path))
             code = read_npy(o, &list[i], path);
         else if (list[i].role == WEIR_ROLE_INPUT && weir_tensor_desc(list[i].tensor).ndim > 0)
             code = fill(o, &list[i]);
@@ -150,13 +164,42 @@ int tool_npy_outputs(const tool_options *o, const weir_binding *list, size_t n)
     int  code = TOOL_DONE;
 
     for (size_t i = 0; i < n && code == TOOL_DONE; i++)
-        if (path_of(o->outputs, list[i].name, path))
+        if ((list[i].role == WEIR_ROLE_OUTPUT || strchr(o->outputs ? o->outputs : "", '=')) &&
+            path_for(o->outputs, list, n, i, path))
             code = write_npy(o, &list[i], path);
     return code;
 }
 
+/* How many tensors have the role, in words with their names. */
+static int say_several(const tool_options *o, const weir_binding *list, size_t n, weir_role role)
+{
+    char   names[300] = "";
+    size_t at = 0, alike = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].role != role)
+            continue;
+        if (at < sizeof names)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "",
+                                   list[i].name);
+        alike++;
+    }
+    if (alike == 1)
+        return TOOL_DONE;
+    return tool_say(o, TOOL_USAGE, "there are %zu %ss (%s): name them, NAME=FILE", alike,
+                    role == WEIR_ROLE_INPUT ? "input" : "output", names);
+}
+
 int tool_npy_names(const tool_options *o, weir_graph *g, const char *pairs)
 {
+    const weir_binding *list;
+    size_t              n;
+
+    if (pairs && !strchr(pairs, '=')) {
+        const weir_role role = pairs == o->inputs ? WEIR_ROLE_INPUT : WEIR_ROLE_OUTPUT;
+        return weir_graph_bindings(g, &list, &n) == WEIR_OK ? say_several(o, list, n, role)
+                                                            : tool_failed(o);
+    }
     for (const char *p = pairs; p && *p; p += strcspn(p, ","), p += *p == ',') {
         char name[300];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(p, "=,"), p);

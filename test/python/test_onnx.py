@@ -127,3 +127,55 @@ def test_mistakes_are_named(tmp_path):
     net.get_states()["fc1.bias"].data = tensor.Tensor((16,)).data
     with pytest.raises(errors.InvalidError, match="'fc1.bias' were replaced"):
         net(X)
+
+
+class Convolutional(weir.model.Model):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = layer.Conv2d(4, 3, padding=1), layer.BatchNorm2d()
+        self.head = layer.Linear(5)
+
+    def forward(self, x):
+        return self.head(autograd.flatten(autograd.relu(self.norm(self.conv(x)))))
+
+
+def image_and_net():
+    x = tensor.from_numpy(np.random.default_rng(0).standard_normal((2, 3, 6, 6)).astype(np.float32))
+    net = Convolutional()
+    net.compile([x], is_train=False)
+    return x, net
+
+
+def test_a_model_is_written_and_read_again_to_the_bit(tmp_path):
+    x, net = image_and_net()
+    path = tmp_path / "net.onnx"
+    net.to_onnx(path, [x])
+    again = weir.onnx.load(path)
+    assert again.inputs == ["x"] and again.outputs == ["out0"]
+    assert [node.name for node in again.nodes][:2] == ["conv/conv2d_1", "norm/bn_apply_1"]
+    assert set(again.get_states()) == set(net.get_states())
+    assert again(x).numpy().tobytes() == net(x).numpy().tobytes()
+    weir.onnx.save(again, path, [x], opset=13, external=True)   # names stay, file beside
+    assert (tmp_path / "net.onnx.data").exists()
+    assert weir.onnx.load(path)(x).numpy().tobytes() == net(x).numpy().tobytes()
+    assert weir.onnx.load(weir.onnx.dumps(net, [x])).outputs == ["out0"]
+
+
+def test_what_is_asked_for_is_checked(tmp_path):
+    x, net = image_and_net()
+
+    with pytest.raises(errors.InvalidError, match="opset 8; Weir writes 9 to 28"):
+        net.to_onnx(tmp_path / "net.onnx", [x], opset=8)
+    with pytest.raises(AssertionError, match="must be a list of Tensors"):
+        net.to_onnx(tmp_path / "net.onnx", x)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_is_written(tmp_path):
+    x = tensor.from_numpy(X)
+    net = weir.onnx.load(FLOWERS)
+    with weir.Graph(weir.cpu()) as graph:
+        y = net.run([x])[0]
+    graph.to_onnx(tmp_path / "g.onnx", {"x": x}, {"y": y}, net.get_states())
+    graph.run()
+    assert weir.onnx.load(tmp_path / "g.onnx")(X).numpy().tobytes() == y.numpy().tobytes()

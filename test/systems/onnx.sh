@@ -1,5 +1,5 @@
 #!/bin/sh
-# onnx.sh - what needs the package onnx: its backend's cases, models as its messages.
+# onnx.sh - what needs the package onnx: its backend's cases, its checker, models as its messages.
 #
 # Usage: onnx.sh BUILD. Ends with "onnx: N passed, N failed". A case whose outputs, graph off and
 # on, are those expected counts as passed, one whose outputs differ as failed; a refused case counts
@@ -59,6 +59,16 @@ cases() {
 cases node 1369
 cases pytorch-converted 81
 cases pytorch-operator 35
+
+# Every row of the op table as Weir writes it, by the package's checker in full.
+if [ -x "$build/test_op" ]; then
+    mkdir "$work/ops"
+    WEIR_TEST_ONNX="$work/ops" "$build/test_op" ": onnx" >"$work/log" 2>&1
+    check $? "test_op writes every row" || tail -n 5 "$work/log"
+    "$python" -W ignore "$root/bench/onnx/written.py" "$work/ops" >"$work/log" 2>&1
+    check $? "the package's checker takes what Weir writes" || tail -n 5 "$work/log"
+    tail -n 1 "$work/log"
+fi
 
 # The messages of the package, where that interpreter has what the module's tests need.
 if [ -d "$build/python/weir" ] && "$python" -c 'import pytest' 2>/dev/null &&

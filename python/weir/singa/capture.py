@@ -353,7 +353,23 @@ class Recording:
                keep_previous: bool = False) -> None:
         """Writes the graph to a file: inputs get these names, outputs those of output_names,
         parameters and states the model's."""
-        params = model.get_params()
+        graph_file.export(self.graph, path, self._input_names(names), self._outputs(),
+                          _states(model.get_states(), model.get_params()), keep_previous)
+
+    def to_onnx(self, path: Path, names: Sequence[str], outputs: Sequence[str],
+                states: Mapping[str, Tensor], params: Mapping[str, Tensor], opset: int,
+                external: bool) -> None:
+        """The same as an ONNX file. outputs: their names in place of those of output_names."""
+        results = self._outputs()
+        if outputs:
+            results = dict(zip(outputs, results.values()))
+        graph_file.export_onnx(self.graph, path, self._input_names(names), results,
+                               _states(states, params), opset, external)
+
+    def _input_names(self, names: Sequence[str]) -> dict[str, Handle]:
+        return dict(zip(names, (i.handle for i in self.inputs)))
+
+    def _outputs(self) -> dict[str, Handle]:
         named: dict[str, Handle] = {}
         for name, t in output_names(self.template):
             if id(t) in self.passed:
@@ -361,10 +377,7 @@ class Recording:
                                    "has no result for it")
             if id(t) in self.results:
                 named[name] = self.results[id(t)].handle
-        graph_file.export(self.graph, path, dict(zip(names, (i.handle for i in self.inputs))),
-                          named, [(name, capi.WEIR_ROLE_PARAM if name in params else
-                                   capi.WEIR_ROLE_STATE, t.data.value.handle)
-                                  for name, t in model.get_states().items()], keep_previous)
+        return named
 
     @property
     def stats(self) -> dict[str, object]:
@@ -477,27 +490,48 @@ def capture_of(model: Model, name: str) -> Capture:
     return model._captures[name]
 
 
+def _states(states: Mapping[str, Tensor],
+            params: Mapping[str, Tensor]) -> list[tuple[str, int, Handle]]:
+    """(name, role, tensor) of each."""
+    return [(name, capi.WEIR_ROLE_PARAM if name in params else capi.WEIR_ROLE_STATE,
+             t.data.value.handle) for name, t in states.items()]
+
+
 def exported(model: Model, path: Path, method: Callable[..., object], args: Sequence[object],
              train: bool, keep_previous: bool) -> None:
     """Writes the graph of a call of the method to a file. In training that is the one which the
     model runs, recorded now if it is new; else one that is made for this and freed."""
+    if train:
+        tensors, _ = _given(args)
+        function = functools.partial(model._recorded, getattr(method, "__wrapped__"))
+        found, tensors = capture_of(model, method.__name__).found(
+            function, args, {}, PythonState(model, method),
+            (model.sequential, model.budget, model._plan))
+        if found is None:
+            raise errors.StateError("export: a graph is being recorded; call it between two steps")
+    else:
+        found = recorded_once(functools.partial(model._evaluated, method), args,
+                              model.sequential)
+    found.export(path, input_names(functools.partial(method, model), args), model,
+                 keep_previous)
+
+
+def _given(args: Sequence[object]) -> tuple[list[Tensor], list[object]]:
+    """The Tensors among the arguments, which have one at least, and the others."""
     tensors: list[Tensor] = []
     kept: list[object] = []
     _flatten(args, tensors, kept)
     if not tensors:
         raise InvalidError("export: inputs has no Tensor")
-    if train:
-        function = functools.partial(model._recorded, getattr(method, "__wrapped__"))
-        found, tensors = capture_of(model, method.__name__).found(
-            function, args, {}, PythonState(model, method),
-            (model.sequential, model.budget, model._plan))
-    else:
-        found = Recording(tensors[0].device, functools.partial(model._evaluated, method), args, {},
-                          tensors, kept, _plan(model.sequential, None, ()))
-    if found is None:
-        raise errors.StateError("export: a graph is being recorded; call it between two steps")
-    found.export(path, input_names(functools.partial(method, model), args), model,
-                 keep_previous)
+    return tensors, kept
+
+
+def recorded_once(function: Callable[..., object], args: Sequence[object],
+                  sequential: bool = False) -> Recording:
+    """A recording of function(*args) that nothing runs, without a budget."""
+    tensors, kept = _given(args)
+    return Recording(tensors[0].device, function, args, {}, tensors, kept,
+                     _plan(sequential, None, ()))
 
 
 def captured(method: Callable[..., object]) -> Callable[..., object]:

@@ -7,6 +7,7 @@ all others.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import json
@@ -30,7 +31,7 @@ from weir.settings import autocast
 from weir.typing import Array, Budget, DTypeLike, Path, Shape, Stateful
 from .asserted import ArgumentError, ExistsError
 from . import autograd
-from .capture import MAX_GRAPHS, Capture, captured, exported
+from .capture import MAX_GRAPHS, Capture, captured, exported, input_names, recorded_once
 from .layers.base import Computes, Layer, LayerMeta, first_tensor
 from .layers.summary import Summary, summary_of
 from .tensor import Tensor
@@ -393,6 +394,27 @@ class Model(Layer, metaclass=ModelMeta):
                                     "this model has none: compile(use_graph=True) first")
         method = type(self).train_one_batch if train else type(self).forward
         exported(self, path, method, tuple(inputs), train, keep_previous)
+
+    def to_onnx(self, path: Path, inputs: Sequence[object], opset: int = 18,
+                external: bool = False) -> None:
+        """Writes forward(*inputs), in evaluation, with the parameters and states to an ONNX file.
+
+        Names and shapes are those of export(); opset: 9 to 28; external: weights of a kilobyte and
+        more go to a file beside, PATH.data. The package onnx is not needed. InvalidError if ONNX
+        lacks an operation: the sentence names all. weir.onnx.dumps gives the file's bytes.
+        """
+        if not isinstance(inputs, (list, tuple)):
+            raise ArgumentError(f"to_onnx: inputs is a {type(inputs).__name__}, must be a list of "
+                                "Tensors")
+        method = type(self).forward
+        found = recorded_once(functools.partial(self._evaluated, method), tuple(inputs),
+                              self.sequential)
+        names, outputs = self._port_names(tuple(inputs))
+        found.to_onnx(path, names, outputs, self.get_states(), self.get_params(), opset, external)
+
+    def _port_names(self, inputs: Sequence[object]) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of forward's inputs, and of its outputs, none: "out0" and so on."""
+        return input_names(functools.partial(type(self).forward, self), inputs), ()
 
     def save_states(self, fpath: Path,
                     aux_states: Mapping[str, Tensor | Array] | None = None) -> None:

@@ -1,7 +1,8 @@
-"""sonnx - SINGA's ONNX module: models from files and from the package onnx, run and trained.
+"""sonnx - SINGA's ONNX module: models from files and from the package onnx, run, trained, made.
 
     rep = sonnx.prepare(onnx.load("resnet18.onnx"), device="CPU")
     y = rep.run([images])[0]
+    model = sonnx.to_onnx([x], y)
 
 A model comes as a path, as bytes, or as onnx.ModelProto: the package onnx is not needed.
 """
@@ -20,7 +21,9 @@ from weir.errors import DeviceError
 from weir.interop import Data
 from weir.typing import Array, Path
 from . import device as devices
+from .model import Model
 from .onnx import Node, OnnxModel, Serializes, Source
+from .onnx.frontend import SingaFrontend
 from .tensor import Tensor
 
 OPSET = 21          # of nodes that come without a model
@@ -223,3 +226,9 @@ def get_op(node: NodeProto, opset_version: int = OPSET
 def supports_device(device_str: str) -> bool:
     """SingaBackend.supports_device."""
     return SingaBackend.supports_device(device_str)
+
+
+def to_onnx(inputs: Sequence[Tensor], outputs: Tensor | Sequence[Tensor] | Model,
+            model_name: str = "sonnx", opset: int = 18) -> Serializes | bytes:
+    """SingaFrontend.singa_to_onnx_model."""
+    return SingaFrontend.singa_to_onnx_model(inputs, outputs, model_name, opset)

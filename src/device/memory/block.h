@@ -13,6 +13,8 @@ typedef struct weir_block {
     size_t       bytes;         /* requested */
     size_t       got;           /* counted by the pool; 0 while data is NULL */
     char        *name;          /* of the tensor that covers it: owned; NULL: none */
+    weir_desc    desc;          /* of the tensor that it was made for, if `shaped` */
+    bool         shaped;
     void        *data;          /* NULL until first written, and while offloaded or evicted */
     weir_kind    kind;          /* what allocation is counted as; may change later */
     bool         persistent;    /* data was taken as persistent memory */

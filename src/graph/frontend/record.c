@@ -248,6 +248,10 @@ static weir_status make_output(weir_recording *r, int i)
     } else {
         b = weir_block_new(s->dev, weir_shape_bytes(&l->desc),
                            s->phase == WEIR_FORWARD ? WEIR_KIND_ACTIVATION : WEIR_KIND_GRADIENT);
+        if (b) {
+            b->desc = l->desc;
+            b->shaped = true;
+        }
     }
     if (!b)
         return WEIR_ERR_NOMEM;

@@ -25,6 +25,10 @@ static weir_tensor *make_own(weir_device *d, const weir_desc *desc, const char *
     weir_shape_dense(&l);
     weir_block  *b = weir_block_new(d, weir_shape_bytes(desc), kind);
     weir_tensor *t = b ? weir_tensor_make(d, &l, 0, b) : NULL;
+    if (b) {
+        b->desc = *desc;
+        b->shaped = true;
+    }
     weir_ref_drop(b);
     if (t && name && *name) {
         ((weir_block *)t->block)->name = weir_mem_strdup(name);

@@ -294,17 +294,20 @@ static weir_role role_of(const weir_storage *s)
                                         : WEIR_ROLE_STATE;
 }
 
-/* A handle of the whole storage. If the program passed none to the recording, the elements are
- * named one after the other, as they are in memory. */
+/* A handle of the whole storage, with the shape of the tensor that it was made for, though the
+ * program passed views of it; failing that the elements one after the other, as they are in
+ * memory. */
 static weir_tensor *whole_of(weir_graph *g, uint32_t storage)
 {
     const weir_storage *const s = &g->storages.at[storage];
     weir_layout               l = {.desc = g->values.at[s->values].layout.desc};
+    const weir_dtype          t = l.desc.dtype;
+    const weir_block *const   b = s->block;
 
-    if (s->handle)
+    if (s->handle && !(b->shaped && !weir_desc_equal(&s->handle->layout.desc, &b->desc)))
         return weir_retain(s->handle);
-    const size_t size = weir_dtype_size(l.desc.dtype);
-    l.desc = weir_1d(l.desc.dtype, (int64_t)(s->bytes / size));
+    l.desc = b->shaped && b->desc.dtype == t
+                 ? b->desc : weir_1d(t, (int64_t)(s->bytes / weir_dtype_size(t)));
     weir_shape_dense(&l);
     return weir_tensor_make(g->dev, &l, 0, s->block);
 }

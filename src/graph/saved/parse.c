@@ -77,6 +77,10 @@ static weir_status read_external(reader *r, weir_role role)
     WEIR_TRY(count_bytes(r, weir_shape_bytes(&l.desc)));
     weir_block *const  b = weir_block_new(r->g->dev, weir_shape_bytes(&l.desc), kind[role]);
     weir_tensor *const t = make_tensor(r, &l, 0, b, name);
+    if (b) {
+        b->desc = l.desc;
+        b->shaped = true;
+    }
     const uint32_t     storage = t ? weir_graph_storage_of(r->g, b) : WEIR_NONE;
     weir_ref_drop(b);
     if (storage == WEIR_NONE) {

@@ -4,7 +4,7 @@
  * program that read the model before reads it again. */
 #include <inttypes.h>
 
-#include "model/file/replace.h"
+#include "model/onnx/elements.h"
 #include "model/onnx/call.h"
 
 enum { PART = 1 << 20 };                /* bytes that are copied at a time */
@@ -47,25 +47,6 @@ static weir_status copy(weir_onnx_proto *p, uint64_t from, uint64_t to, void *bu
     return WEIR_OK;
 }
 
-/* A row of the first axis after the other, as many as the buffer holds. */
-static weir_status add_elements(weir_tensor *t, void *buffer, size_t room, weir_output *o)
-{
-    const weir_desc d = weir_tensor_desc(t);
-    const size_t    bytes = weir_tensor_bytes(t);
-    const int64_t   row = bytes ? (int64_t)bytes / d.dim[0] : 1;
-    const int64_t   rows = (int64_t)room / row;
-
-    for (int64_t i = 0; bytes && i < d.dim[0]; i += rows) {
-        const int64_t      n = d.dim[0] - i < rows ? d.dim[0] - i : rows;
-        weir_tensor *const part = n < d.dim[0] ? weir_narrow(t, 0, i, n) : t;
-        if (!part)
-            return weir_error_status();
-        WEIR_TRY(weir_read(part, buffer, (size_t)(n * row)));
-        WEIR_TRY(weir_output_add(o, buffer, (size_t)(n * row)));
-    }
-    return WEIR_OK;
-}
-
 /* The longest row of a parameter or state, and PART at least. */
 static size_t room_for(const struct weir_onnx *m)
 {
@@ -73,9 +54,8 @@ static size_t room_for(const struct weir_onnx *m)
 
     for (size_t i = 0; i < m->proto.graph.n_init; i++) {
         const weir_onnx_value *const v = &m->value[m->proto.graph.init[i].slot];
-        const size_t                 bytes = v->t ? weir_tensor_bytes(v->t) : 0;
-        const size_t row = bytes ? bytes / (size_t)weir_tensor_desc(v->t).dim[0] : 0;
-        room = row > room ? row : room;
+        const size_t                 need = v->t ? weir_elements_room(v->t) : 0;
+        room = need > room ? need : room;
     }
     return room;
 }
@@ -95,7 +75,7 @@ static weir_status write_all(struct weir_onnx *m, void *buffer, size_t room, wei
         if (at.at < done)
             return weir_wire_fail(&p->source, "its tensors overlap");
         WEIR_TRY(copy(p, done, at.at, buffer, o));
-        WEIR_TRY(add_elements(v->t, buffer, room, o));
+        WEIR_TRY(weir_elements_add(v->t, buffer, room, o));
         done = at.end;
     }
     return copy(p, done, p->source.size, buffer, o);
@@ -106,19 +86,14 @@ static weir_status write_file(struct weir_onnx *m, const char *path)
     const size_t room = room_for(m);
     void *const  buffer = weir_host_alloc(room);
     weir_output  o;
-    weir_status  s = buffer ? weir_scope_begin(m->dev) : weir_error_status();
+    weir_status  s = buffer ? weir_output_begin(&o, "onnx_save", path) : weir_error_status();
 
     if (s == WEIR_OK) {
-        s = weir_output_begin(&o, "onnx_save", path);
-        if (s == WEIR_OK) {
-            s = write_all(m, buffer, room, &o);
-            if (s == WEIR_OK)
-                s = weir_output_finish(&o, false);
-            else
-                weir_output_discard(&o);
-        }
-        const weir_status end = weir_scope_end(m->dev);
-        s = s == WEIR_OK ? end : s;
+        s = write_all(m, buffer, room, &o);
+        if (s == WEIR_OK)
+            s = weir_output_finish(&o, false);
+        else
+            weir_output_discard(&o);
     }
     weir_host_free(buffer);
     return s;

@@ -70,6 +70,8 @@ static void add_set(op_score *score, const op_set *set, bool special)
         if (half && set >= row->sets + PLANNED_SETS)
             continue;
         add(score, set, "graph", op_way_graph, type);
+        if (type == WEIR_F32 || set == row->sets)
+            add(score, set, "onnx", op_way_onnx, type);
         add(score, set, "threads", op_way_threads, type);
         if ((type == WEIR_F32 || type == WEIR_BF16) && set < row->sets + PLANNED_SETS)
             add(score, set, "plans", op_way_plans, type);

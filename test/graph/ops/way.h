@@ -35,6 +35,7 @@ void op_way_frozen(const op_check *c);       /* each gradient, the other inputs 
 void op_way_stale(const op_check *c);        /* operands that change before the gradient */
 void op_way_graph(const op_check *c);       /* graph on = graph off, bit for bit */
 void op_way_plans(const op_check *c);       /* the same with each pass left out, and with none */
+void op_way_onnx(const op_check *c);        /* an ONNX file of it, read again, computes the same */
 void op_way_threads(const op_check *c);     /* 1, 2 and 3 threads make the same bits */
 void op_way_peer(const op_check *c);        /* the device's values and gradients are the CPU's */
 void op_way_mistake(const op_check *c);     /* a shape set of row->wrong */

@@ -128,3 +128,39 @@ def test_training_warns_of_folded_norms():
     with pytest.warns(errors.GraphWarning, match="1 convolutions have a bias"):
         net.train()
     net.train()         # once is enough
+
+
+def test_to_onnx_of_what_autograd_remembers():
+    first, second = layer.Linear(6), layer.Linear(2)
+    x = tensor.from_numpy(X)
+    autograd.training = True
+    y = second(autograd.relu(first(x)))
+    made = sonnx.to_onnx([x], y)
+    autograd.training = False
+    rep = sonnx.prepare(made)
+    assert [node.op_type for node in rep.layers if node.op_type != "Cast"] == [
+        "MatMul", "Add", "Relu", "MatMul", "Add"]
+    assert rep.run([X])[0].tobytes() == y.numpy().tobytes()
+    assert len(rep.states) == 4
+    with pytest.raises(errors.InvalidError, match="outside of training"):
+        sonnx.to_onnx([x], autograd.relu(x))
+
+
+def test_to_onnx_of_a_model():
+    net = sonnx.SONNXModel(FLOWERS)
+    net.eval()
+    made = sonnx.SingaFrontend.singa_to_onnx_model([tensor.from_numpy(X)], net)
+    rep = sonnx.prepare(made)
+    assert rep.inputs == ["flowers"] and rep.outputs == ["logits"]
+    assert (rep.run([X])[0] == sonnx.prepare(FLOWERS).run([X])[0]).all()
+
+
+def test_to_onnx_gives_messages_of_the_package():
+    onnx = pytest.importorskip("onnx")
+    net = sonnx.SONNXModel(FLOWERS)
+    net.eval()
+    made = sonnx.to_onnx([tensor.from_numpy(X)], net, model_name="flowers")
+    onnx.checker.check_model(made, full_check=True)
+    assert made.graph.name == "flowers" and made.opset_import[0].version == 18
+    graph = sonnx.SingaFrontend.singa_to_onnx_graph([tensor.from_numpy(X)], net)
+    assert [node.op_type for node in graph.node] == ["Gemm", "Relu", "Gemm"]

@@ -1,7 +1,8 @@
-"""onnx - models in ONNX files: read, run and trained as any other Model.
+"""onnx - models in ONNX files: read, run and trained as any other Model; models as ONNX files.
 
     net = weir.onnx.load("resnet18.onnx", frozen="*")
     y = net(weir.array(images))
+    weir.onnx.save(net, "resnet18.onnx", [weir.array(images)])
 
 The package onnx is not needed: a model comes as the path of a file, as bytes, or as any object with
 SerializeToString, such as onnx.ModelProto.
@@ -9,6 +10,7 @@ SerializeToString, such as onnx.ModelProto.
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,6 +162,9 @@ class OnnxModel(Model):
             return [Tensor(data=result(y, self._device), requires_grad=False) for y in handles]
         return list(_Apply(self._model, len(given))(*given, *[t for t, _ in self._tensors]))
 
+    def _port_names(self, inputs: Sequence[object]) -> tuple[Sequence[str], Sequence[str]]:
+        return self.inputs, self._selected or self.outputs
+
     def forward(self, *xs: Tensor | Data) -> Tensor | list[Tensor]:
         """The model's output for its inputs, in order; a list if it has several."""
         ys = self.run(xs)
@@ -175,3 +180,18 @@ def load(source: Source, device: core.Device | None = None,
     model = OnnxModel(source, device, dims, values, frozen)
     vars(model)["training"] = False
     return model
+
+
+def save(model: Model, path: Path, inputs: Sequence[object], opset: int = 18,
+         external: bool = False) -> None:
+    """Writes model.forward(*inputs) to an ONNX file: Model.to_onnx."""
+    model.to_onnx(path, inputs, opset, external)
+
+
+def dumps(model: Model, inputs: Sequence[object], opset: int = 18) -> bytes:
+    """The bytes of the file that save writes, with the weights inside."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        model.to_onnx(path, inputs, opset)
+        with open(path, "rb") as file:
+            return file.read()

@@ -61,6 +61,17 @@ weir_status weir_onnx_negative_log_likelihood(weir_onnx_call *c)
     return likelihood(c, weir_onnx_x(c, 0));
 }
 
+/* The mean over rows without weights, which is a function of Weir. */
+static bool is_own_loss(weir_onnx_call *c, weir_desc x)
+{
+    const weir_desc  t = weir_onnx_desc_of(c, 1);
+
+    return x.ndim == 2 && (x.dtype == WEIR_F32 || x.dtype == WEIR_F64) && t.ndim == 1 &&
+           t.dim[0] == x.dim[0] && (t.dtype == WEIR_I32 || t.dtype == WEIR_I64) &&
+           strcmp(weir_onnx_str(c, "reduction", "mean"), "mean") == 0 && !weir_onnx_has(c, 2) &&
+           !weir_onnx_wants(c, 1);
+}
+
 weir_status weir_onnx_softmax_cross_entropy(weir_onnx_call *c)
 {
     weir_tensor *const x = weir_onnx_x(c, 0);
@@ -69,6 +80,10 @@ weir_status weir_onnx_softmax_cross_entropy(weir_onnx_call *c)
         return weir_error_status();
     if (weir_tensor_desc(x).ndim < 2)
         return weir_onnx_refuse(c, "scores with fewer than 2 axes");
+    if (is_own_loss(c, weir_tensor_desc(x)))
+        return weir_onnx_give(c, 0, weir_cross_entropy_ignore(
+                                        x, weir_onnx_x(c, 1),
+                                        weir_onnx_int(c, "ignore_index", WEIR_IGNORED_CLASS)));
     weir_tensor *const y = weir_log_softmax(x, 1);
     if (weir_onnx_wants(c, 1))
         WEIR_TRY(weir_onnx_give(c, 1, weir_onnx_same(y)));

@@ -9,6 +9,17 @@ weir_status weir_onnx_matmul(weir_onnx_call *c)
     return weir_onnx_give(c, 0, weir_matmul(a, weir_onnx_x(c, 1)));
 }
 
+/* x w^T + bias, with a bias of one axis or none. */
+static bool is_linear(weir_onnx_call *c, weir_tensor *x, weir_tensor *w, weir_tensor *bias)
+{
+    const weir_desc d = weir_tensor_desc(w), add = weir_tensor_desc(bias);
+
+    return weir_onnx_int(c, "transB", 0) && !weir_onnx_int(c, "transA", 0) &&
+           weir_onnx_float(c, "alpha", 1) == 1 && weir_onnx_float(c, "beta", 1) == 1 &&
+           weir_tensor_desc(x).ndim == 2 && d.ndim == 2 &&
+           (!bias || (add.ndim == 1 && add.dim[0] == d.dim[0] && add.dtype == d.dtype));
+}
+
 weir_status weir_onnx_gemm(weir_onnx_call *c)
 {
     weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
@@ -16,8 +27,10 @@ weir_status weir_onnx_gemm(weir_onnx_call *c)
     const bool         ta = weir_onnx_int(c, "transA", 0) != 0;
     const bool         tb = weir_onnx_int(c, "transB", 0) != 0;
 
-    if (weir_onnx_has(c, 2) && !add)
+    if (!a || !b || (weir_onnx_has(c, 2) && !add))
         return weir_error_status();
+    if (is_linear(c, a, b, add))
+        return weir_onnx_give(c, 0, weir_linear(a, b, add));
     return weir_onnx_give(c, 0,
                           weir_gemm(a, b, add, weir_onnx_float(c, "alpha", 1),
                                     weir_onnx_float(c, "beta", 1), ta, tb));

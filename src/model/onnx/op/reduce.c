@@ -32,6 +32,14 @@ static weir_tensor *sum(const reduced *r, weir_tensor *x)
     return r->nothing ? x : weir_onnx_as(weir_sum(x, r->dims, r->keep), weir_tensor_desc(x).dtype);
 }
 
+/* Weir's norms are of floats. */
+static bool has_norm(const reduced *r)
+{
+    const weir_dtype t = weir_tensor_desc(r->x).dtype;
+
+    return !r->nothing && (t == WEIR_F32 || t == WEIR_F64);
+}
+
 static weir_status finish(weir_onnx_call *c, const reduced *r, weir_tensor *y)
 {
     return weir_onnx_give(c, 0, y == r->x ? weir_onnx_same(y) : y);
@@ -52,8 +60,9 @@ REDUCE(reduce_max, r.nothing ? r.x : weir_amax(r.x, r.dims, r.keep))
 REDUCE(reduce_min, r.nothing ? r.x : weir_amin(r.x, r.dims, r.keep))
 REDUCE(reduce_prod,
        r.nothing ? r.x : weir_onnx_as(weir_prod(r.x, r.dims, r.keep), weir_tensor_desc(r.x).dtype))
-REDUCE(reduce_l1, sum(&r, weir_abs(r.x)))
-REDUCE(reduce_l2, weir_sqrt(sum(&r, weir_square(r.x))))
+REDUCE(reduce_l1, has_norm(&r) ? weir_norm(r.x, 1, r.dims, r.keep) : sum(&r, weir_abs(r.x)))
+REDUCE(reduce_l2, has_norm(&r) ? weir_norm(r.x, 2, r.dims, r.keep)
+                               : weir_sqrt(sum(&r, weir_square(r.x))))
 REDUCE(reduce_log_sum, weir_log(sum(&r, r.x)))
 REDUCE(reduce_sum_square, sum(&r, weir_square(r.x)))
 

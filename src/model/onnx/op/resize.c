@@ -167,11 +167,27 @@ static weir_tensor *weighted(const resize *r, weir_tensor *t, int i)
     return y;
 }
 
+/* Images that grow by whole factors, as Weir's own upsampling does it. */
+static bool is_upsampling(const resize *r, const weir_desc *d)
+{
+    bool whole = r->kind == LINEAR && strcmp(r->place, "half_pixel") == 0 && d->ndim == 4 &&
+                 r->at[0].scale == 1 && r->at[1].scale == 1;
+
+    for (int i = 0; i < 4 && whole; i++)
+        whole = r->at[i].in > 0 && r->at[i].scale >= 1 && r->at[i].scale <= INT16_MAX &&
+                r->at[i].scale == floor(r->at[i].scale) &&
+                r->at[i].out == r->at[i].in * (int64_t)r->at[i].scale;
+    return whole;
+}
+
 static weir_status run(const resize *r, weir_tensor *t)
 {
     const weir_desc    d = weir_tensor_desc(t);
     weir_tensor *const x = t;
 
+    if (is_upsampling(r, &d))
+        return weir_onnx_give(r->c, 0, weir_upsample_bilinear(t, (int64_t)r->at[2].scale,
+                                                              (int64_t)r->at[3].scale));
     for (int i = 0; t && i < d.ndim; i++) {
         const sized_axis *a = &r->at[i];
         if (a->out == a->in && a->scale == 1 && strcmp(r->place, "tf_crop_and_resize") != 0)

@@ -66,7 +66,10 @@ weir_status weir_onnx_selu(weir_onnx_call *c)
 {
     const double alpha = weir_onnx_float(c, "alpha", 1.67326319217681884765625);
     const double gamma = weir_onnx_float(c, "gamma", 1.05070102214813232421875);
+    const bool   usual = alpha == 1.67326319217681884765625 && gamma == 1.05070102214813232421875;
 
+    if (usual)
+        return weir_onnx_give(c, 0, weir_selu(weir_onnx_x(c, 0)));
     return weir_onnx_give(c, 0, weir_affine(weir_elu(weir_onnx_x(c, 0), alpha), gamma, 0));
 }
 
@@ -88,6 +91,8 @@ weir_status weir_onnx_hard_sigmoid(weir_onnx_call *c)
     const double alpha = weir_onnx_float(c, "alpha", (double)0.2f);
     const double beta = weir_onnx_float(c, "beta", 0.5);
 
+    if (alpha == (double)(1.0f / 6) && beta == 0.5)
+        return weir_onnx_give(c, 0, weir_hardsigmoid(weir_onnx_x(c, 0)));
     return weir_onnx_give(c, 0, weir_clamp(weir_affine(weir_onnx_x(c, 0), alpha, beta), 0, 1));
 }
 
