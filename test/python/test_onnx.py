@@ -158,7 +158,7 @@ def test_a_model_is_written_and_read_again_to_the_bit(tmp_path):
     weir.onnx.save(again, path, [x], opset=13, external=True)   # names stay, file beside
     assert (tmp_path / "net.onnx.data").exists()
     assert weir.onnx.load(path)(x).numpy().tobytes() == net(x).numpy().tobytes()
-    assert weir.onnx.load(weir.onnx.dumps(net, [x])).outputs == ["out0"]
+    assert weir.onnx.load(weir.onnx.as_bytes(net, [x])).outputs == ["out0"]
 
 
 def test_what_is_asked_for_is_checked(tmp_path):

@@ -401,7 +401,7 @@ class Model(Layer, metaclass=ModelMeta):
 
         Names and shapes are those of export(); opset: 9 to 28; external: weights of a kilobyte and
         more go to a file beside, PATH.data. The package onnx is not needed. InvalidError if ONNX
-        lacks an operation: the sentence names all. weir.onnx.dumps gives the file's bytes.
+        lacks an operation: the sentence names all. weir.onnx.as_bytes gives the file's bytes.
         """
         if not isinstance(inputs, (list, tuple)):
             raise ArgumentError(f"to_onnx: inputs is a {type(inputs).__name__}, must be a list of "

@@ -188,7 +188,7 @@ def save(model: Model, path: Path, inputs: Sequence[object], opset: int = 18,
     model.to_onnx(path, inputs, opset, external)
 
 
-def dumps(model: Model, inputs: Sequence[object], opset: int = 18) -> bytes:
+def as_bytes(model: Model, inputs: Sequence[object], opset: int = 18) -> bytes:
     """The bytes of the file that save writes, with the weights inside."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")

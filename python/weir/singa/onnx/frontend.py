@@ -17,7 +17,7 @@ from ..capture import recorded_once
 from ..model import Model, training_is
 from ..tape import Dummy, Operator
 from ..tensor import Tensor
-from . import Serializes, dumps
+from . import Serializes, as_bytes
 
 OPSET = 18
 _FORGOTTEN = ("to_onnx: a result was computed outside of training, so autograd does not remember "
@@ -88,8 +88,8 @@ class _Again:
             return copy.copy(operator)(*[made[id(creator)][creator.y_id2idx.get(number, 0)]
                                          for creator, number, _, _ in operator.src])
         if id(operator) not in self.leaves:
-            raise InvalidError(f"to_onnx: the tensor {operator.name!r}, which a result was computed "
-                               "from, no longer exists")
+            raise InvalidError(f"to_onnx: the tensor {operator.name!r}, which a result was "
+                               "computed from, no longer exists")
         return (self.leaves[id(operator)],)
 
     def states(self) -> dict[str, Tensor]:
@@ -121,7 +121,7 @@ class SingaFrontend:
         """A model of these inputs: of results that were computed from them in training, or of the
         forward of a Model. model_name becomes the graph's name in a message."""
         if isinstance(y, Model):
-            data = dumps(y, inputs, opset)
+            data = as_bytes(y, inputs, opset)
         else:
             data = _bytes_of(inputs, [y] if isinstance(y, Tensor) else list(y), opset)
         try:
