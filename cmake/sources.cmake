@@ -24,7 +24,7 @@ weir_sources(device src/device/offload checksum spill spill_copy spill_file spil
 weir_sources(sim src/device/sim sim spec)
 
 weir_sources(cpu src/device/cpu cpu isa)
-weir_sources(cpu src/device/cpu/gemm gemm im2col onednn onednn_defect openblas)
+weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas)
 weir_sources(cpu src/device/cpu/kernels attention callback compare conv conv_grad_w elementwise
     gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign slice
     softmax swap update widen)

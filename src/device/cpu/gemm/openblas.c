@@ -2,8 +2,10 @@
  *
  * OpenBLAS selects its kernels when it is loaded, from the processors known when it was built; on a
  * newer one it may silently fall back to SSE3 kernels, four to six times slower. So the core type
- * is derived from cpuid, set in the environment while the library loads, and checked afterwards; a
- * library that still selected inferior kernels is not used, since our own product is faster.
+ * is derived from cpuid, set in the environment while the library loads, and checked afterwards. A
+ * library that still selected inferior kernels was loaded earlier, by NumPy for one: then a copy of
+ * it is loaded, so that products have the same bits and speed as in other programs. Where that
+ * fails, our own product is faster.
  *
  * WEIR_OPENBLAS=0 disables it; any other value is the name or path of the library to load. Without
  * it libweir_openblas.so beside libweir comes first, which a wheel carries, then the system's. The
@@ -24,10 +26,13 @@
 
 #include "core/mem.h"
 #include "device/cpu/context.h"
+#include "device/cpu/gemm/library_copy.h"
 #include "device/plugin.h"
 #include "device/resources.h"
 
 #define CORETYPE "OPENBLAS_CORETYPE"
+
+static const char unfit[] = "found, but without kernels for this processor (see " CORETYPE ")";
 
 #define BUFFER ((size_t)32 << 22)       /* BUFFER_SIZE of common_x86_64.h and common_arm64.h */
 #define IMAGE  ((size_t)64 << 20)       /* mapped files: Debian's is 36 MB, its dependencies 5 MB */
@@ -92,12 +97,13 @@ static void *open_first(void)
     return lib;
 }
 
-/* Loads it with the core type set in the environment, unless the user has set one. */
-static void *open_with_core(void)
+/* Loads it, or a copy of the file `copied`, with the core type set in the environment, unless the
+ * user has set one. */
+static void *open_with_core(const char *copied)
 {
     const char *const core = core_type();
     const bool        set = core && !getenv(CORETYPE) && setenv(CORETYPE, core, 0) == 0;
-    void *const       lib = open_first();
+    void *const       lib = copied ? weir_library_copy(copied) : open_first();
     if (set)
         unsetenv(CORETYPE);
     return lib;
@@ -137,6 +143,38 @@ static void warm(const weir_openblas *b, int threads)
              N, 0, made, N);
 }
 
+/* Fills *b from the library, all but lib. Returns NULL, or the reason why it cannot be used. */
+static const char *bind(weir_openblas *b, void *lib)
+{
+    char *(*corename)(void), *(*config)(void);
+    int (*parallel)(void);
+
+    if (!find(lib, "cblas_sgemm", &b->sgemm) || !find(lib, "cblas_dgemm", &b->dgemm) ||
+        !find(lib, "openblas_set_num_threads", &b->set_threads) ||
+        !find(lib, "openblas_get_num_threads", &b->get_threads) ||
+        !find(lib, "openblas_get_corename", &corename) ||
+        !find(lib, "openblas_get_config", &config) ||
+        !find(lib, "openblas_get_parallel", &parallel))
+        return "found, but it lacks functions that Weir needs";
+    snprintf(b->impl, sizeof b->impl, "openblas %s", corename());
+    snprintf(b->config, sizeof b->config, "%s", config());
+    b->openmp = parallel() == 2;
+    if (!core_good(corename()) && !getenv(CORETYPE))
+        return unfit;
+    return NULL;
+}
+
+/* A copy of a library that chose unfit kernels, if there is address space for it. */
+static void *open_copy(void *lib, int threads)
+{
+    Dl_info     file;
+    void *const entry = dlsym(lib, "openblas_get_corename");
+
+    if (!weir_mem_can_map(need_of(threads)) || !dladdr(entry, &file) || !file.dli_fname)
+        return NULL;
+    return open_with_core(file.dli_fname);
+}
+
 /* Fills *b. Returns NULL, or the reason why the library cannot be used. */
 static const char *load(weir_openblas *b, int threads)
 {
@@ -151,26 +189,21 @@ static const char *load(weir_openblas *b, int threads)
                  "are not available (a limit such as ulimit -v)", need_of(threads) / 1000000);
         return b->config;
     }
-    void *const lib = open_with_core();
+    void *lib = open_with_core(NULL);
     if (!lib)
         return "not found";
-    char *(*corename)(void), *(*config)(void);
-    int (*parallel)(void);
-    if (!find(lib, "cblas_sgemm", &b->sgemm) || !find(lib, "cblas_dgemm", &b->dgemm) ||
-        !find(lib, "openblas_set_num_threads", &b->set_threads) ||
-        !find(lib, "openblas_get_num_threads", &b->get_threads) ||
-        !find(lib, "openblas_get_corename", &corename) ||
-        !find(lib, "openblas_get_config", &config) ||
-        !find(lib, "openblas_get_parallel", &parallel)) {
-        dlclose(lib);
-        return "found, but it lacks functions that Weir needs";
+    const char *why = bind(b, lib);
+    if (why == unfit) {
+        void *const second = open_copy(lib, threads);
+        if (second) {
+            dlclose(lib);
+            lib = second;
+            why = bind(b, lib);
+        }
     }
-    snprintf(b->impl, sizeof b->impl, "openblas %s", corename());
-    snprintf(b->config, sizeof b->config, "%s", config());
-    b->openmp = parallel() == 2;
-    if (!core_good(corename()) && !getenv(CORETYPE)) {
+    if (why) {
         dlclose(lib);
-        return "found, but without kernels for this processor (see " CORETYPE ")";
+        return why;
     }
     warm(b, threads);
     b->lib = lib;
