@@ -57,7 +57,7 @@ weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuch
     checkpoint compress delta dtr dtr_lookahead fit gist mincut optimal portfolio recycle sublinear
     superneurons table vdnn)
 weir_sources(planner src/graph/memory/problem decisions event_times intervals lower mem_plan offsets
-    problem schedule)
+    peak_tree problem relower relower_profile schedule)
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
     dtr_score dtr_sim evict_to_fit greedy job reorder search search_state transfers)
 weir_sources(planner src/graph/memory/verify check simulate)

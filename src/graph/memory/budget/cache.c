@@ -26,7 +26,7 @@
 #include "graph/memory/problem/lower.h"
 
 #define MAGIC   0x6e616c5072696557u
-#define VERSION 2u
+#define VERSION 3u
 
 enum { MOST_PLANS = 1024 };
 

@@ -32,13 +32,21 @@ static const weir_entry entries[] = {
 
 enum { RECOMPUTING = 11, ENTRIES = sizeof entries / sizeof *entries };
 
+/* A simulation that visits more tensors than these thrashes: its plan would be slow. */
+static uint64_t most_work(uint32_t ops)
+{
+    enum { LEAST = 4000000, PER_OP = 1000 };
+    return LEAST + PER_OP * (uint64_t)ops;
+}
+
 static weir_policy_job job_for(const weir_mem_problem *p, weir_portfolio_plan by, size_t align)
 {
     return (weir_policy_job){.p = p,
                              .limit = by.limit,
                              .align = align,
                              .variant = entries[by.entry - 1].variant,
-                             .or_none = true};
+                             .or_none = true,
+                             .most_work = most_work(p->ops.n)};
 }
 
 bool weir_portfolio_has(const weir_mem_problem *p, uint32_t entry)
@@ -82,6 +90,7 @@ static weir_status try_policy(const weir_policy_job *job, uint32_t entry, weir_p
     weir_policy_job own = job_for(job->p, (weir_portfolio_plan){entry, job->limit}, job->align);
     weir_status     status = WEIR_OK;
 
+    own.slowest = r->found ? r->s.time : 0;
     for (int i = 0; i < TRIES && status == WEIR_OK; i++) {
         size_t height;
         status = entries[entry - 1].plan(&own);

@@ -6,9 +6,17 @@
 
 #include <string.h>
 
-/* A schedule with more events than this many per op is given up as invalid: nested recomputation
- * can grow exponentially. */
-enum { MOST_RUNS = 6 };
+uint64_t weir_lower_most_events(const weir_mem_problem *p)
+{
+    enum { MOST_RUNS = 6 };
+    return MOST_RUNS * ((uint64_t)p->ops.n + 1);
+}
+
+uint32_t weir_lower_early(const weir_lower_state *w, uint8_t decision, uint32_t from, uint32_t to)
+{
+    const uint32_t back = (decision - WEIR_RECOMPUTE_EARLY + 1u) * w->step;
+    return back < to - from ? to - back : from + 1;
+}
 
 uint32_t weir_lower_intervals(const weir_mem_problem *p)
 {
@@ -117,7 +125,7 @@ static bool run_stack(weir_lower_state *w, uint32_t stage)
         /* false: another run has already restored all its outputs */
         bool               wanted = false;
 
-        if (t->rerun_before <= stage || w->s.events.n + depth > MOST_RUNS * (p->ops.n + 1)) {
+        if (t->rerun_before <= stage || w->s.events.n > weir_lower_most_events(p)) {
             w->valid = false;
             break;
         }
@@ -180,8 +188,9 @@ static bool stays(const weir_lower_state *w, const uint8_t *decisions, uint32_t 
     return d == WEIR_KEEP || (burst && d != WEIR_RECOMPUTE_TRANSIENT);
 }
 
-/* Queues the tensor for recomputation before the op at which it is due. Each tensor has one link:
- * this is called when an interval begins, when no earlier interval of the tensor is queued. */
+/* Queues the tensor for recomputation before the op at which it is due, by ascending number. Each
+ * tensor has one link: this is called when an interval begins, when no earlier interval of the
+ * tensor is queued. */
 static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t tensor)
 {
     const weir_mem_tensor *k = &w->p->tensors.at[tensor];
@@ -192,11 +201,12 @@ static void list_early(weir_lower_state *w, const uint8_t *decisions, uint32_t t
         return;
     const uint32_t use = weir_refs(w->p, k->uses)[j];
     const uint32_t from = j > 0 ? weir_refs(w->p, k->uses)[j - 1] : k->producer;
-    const uint32_t back =
-        (decisions[w->first_interval[tensor] + j] - WEIR_RECOMPUTE_EARLY + 1u) * w->step;
-    const uint32_t at = back < use - from ? use - back : from + 1;
-    w->early_next[tensor] = w->early[at];
-    w->early[at] = tensor;
+    uint32_t      *link =
+        &w->early[weir_lower_early(w, decisions[w->first_interval[tensor] + j], from, use)];
+    while (*link != WEIR_NO_TENSOR && *link < tensor)
+        link = &w->early_next[*link];
+    w->early_next[tensor] = *link;
+    *link = tensor;
 }
 
 /* Carries out the decision for the interval that begins now. A resident tensor has no producer, so
@@ -284,6 +294,7 @@ bool weir_lower(weir_lower_state *w, const uint8_t *decisions)
         if (w->valid && !run(w, i, false))
             return false;
         w->valid = w->valid && w->s.valid;
+        w->valid = w->valid && w->s.events.n <= weir_lower_most_events(p);
         if (w->valid && !end_first_run(w, decisions, &p->ops.at[i]))
             return false;
     }

@@ -50,6 +50,13 @@ typedef struct weir_lower_state {
 /* Returns the number of decisions of a problem: uses + 1 for each tensor. */
 uint32_t weir_lower_intervals(const weir_mem_problem *p);
 
+/* Returns the most events of a valid schedule: nested recomputation can grow exponentially. */
+uint64_t weir_lower_most_events(const weir_mem_problem *p);
+
+/* Returns the op before which the interval of ops (from, to] is recomputed by a decision of at
+ * least WEIR_RECOMPUTE_EARLY. */
+uint32_t weir_lower_early(const weir_lower_state *w, uint8_t decision, uint32_t from, uint32_t to);
+
 /* Prepares *w for the problem, which must outlive it. Returns false if memory runs out; the caller
  * calls weir_lower_free in either case. */
 bool weir_lower_init(weir_lower_state *w, const weir_mem_problem *p);

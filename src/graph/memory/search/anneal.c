@@ -13,24 +13,6 @@
 #include "graph/memory/search/candidates.h"
 #include "graph/placement/progress.h"
 
-static bool set(weir_search_state *a, uint32_t interval, uint8_t to)
-{
-    if (a->decisions[interval] == to)
-        return true;
-    if (!weir_vec_push(&a->undo, (uint64_t)interval << 8 | a->decisions[interval]))
-        return false;
-    a->decisions[interval] = to;
-    return true;
-}
-
-static void undo_move(weir_search_state *a)
-{
-    while (a->undo.n > 0) {
-        const uint64_t u = a->undo.at[--a->undo.n];
-        a->decisions[u >> 8] = (uint8_t)(u & 0xff);
-    }
-}
-
 /* Draws another decision for interval j of the tensor, or WEIR_KEEP if no other is possible. */
 static uint8_t draw_decision(weir_search_state *a, uint32_t tensor, uint32_t j)
 {
@@ -79,14 +61,14 @@ static bool change_interval(weir_search_state *a, uint32_t interval)
         return true;
     if (k->producer == WEIR_NO_OP) {
         const uint8_t to = draw_decision(a, tensor, j == k->uses.n ? 0 : j);
-        return set(a, j == k->uses.n ? first : interval, to) &&
-               (to != WEIR_OFFLOAD || set(a, first, WEIR_OFFLOAD));
+        return weir_search_change(a, j == k->uses.n ? first : interval, to) &&
+               (to != WEIR_OFFLOAD || weir_search_change(a, first, WEIR_OFFLOAD));
     }
     if (j == k->uses.n)
-        return set(a, interval,
+        return weir_search_change(a, interval,
                    a->decisions[interval] == WEIR_KEEP_FOR_RECOMPUTE ? WEIR_KEEP
                                                                      : WEIR_KEEP_FOR_RECOMPUTE);
-    return set(a, interval, draw_decision(a, tensor, j));
+    return weir_search_change(a, interval, draw_decision(a, tensor, j));
 }
 
 /* Returns the tensor's longest interval, usually the one between forward and backward pass. */
@@ -127,7 +109,7 @@ static bool move_window(weir_search_state *a)
                            use = weir_refs(p, tensor->uses)[j];
             const bool can = weir_candidate_possible(a, out[k], j, (weir_decision)to) &&
                              (to != WEIR_RECOMPUTE || p->ops.at[i].rerun_before > use);
-            if (!set(a, interval, can ? to : WEIR_KEEP))
+            if (!weir_search_change(a, interval, can ? to : WEIR_KEEP))
                 return false;
         }
     }
@@ -142,8 +124,10 @@ static bool move_intervals(weir_search_state *a)
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t interval = a->worth.at[weir_random_below(a, a->worth.n)];
-        if (weir_random_u64(a) & 1 && w->s.ranges.n > 0) {
-            const uint32_t tensor = w->s.ranges.at[weir_random_below(a, w->s.ranges.n)].tensor;
+        if (weir_random_u64(a) & 1 && (a->in_steps || w->s.ranges.n > 0)) {
+            const uint32_t tensor =
+                a->in_steps ? a->tensor_of[interval]
+                            : w->s.ranges.at[weir_random_below(a, w->s.ranges.n)].tensor;
             const uint32_t any = weir_random_below(a, w->p->tensors.at[tensor].uses.n + 1);
             interval = weir_random_u64(a) & 3 ? longest_interval(w, tensor)
                                               : w->first_interval[tensor] + any;
@@ -170,7 +154,7 @@ static bool move_exchange(weir_search_state *a)
         else
             back = interval;
     }
-    return (back == WEIR_NO_TENSOR || set(a, back, WEIR_KEEP)) &&
+    return (back == WEIR_NO_TENSOR || weir_search_change(a, back, WEIR_KEEP)) &&
            (go == WEIR_NO_TENSOR || change_interval(a, go));
 }
 
@@ -189,27 +173,27 @@ bool weir_search_anneal(weir_search_state *a, uint64_t moves)
             return false;
         if (m % round == 0) {           /* each round begins with the best plan, a little colder */
             memcpy(a->decisions, a->best.decisions, s->lowered.intervals);
-            if (!weir_search_lower(a))
+            if (!weir_search_evaluate(a))
                 return false;
             now = weir_search_objective(a);
         }
         const double   warm = hot / (1.0 + (double)(m / round));
         const double   temperature = warm * pow(cold / warm, (double)(m % round) / (double)round);
         const uint32_t kind = weir_random_below(a, 10);
-        a->undo.n = 0;
+        weir_search_begin_move(a);
         if (!(kind < 2 ? move_window(a) : kind < 4 ? move_exchange(a) : move_intervals(a)))
             return false;
         if (a->undo.n == 0)
             continue;
-        if (!weir_search_lower(a))
+        if (!weir_search_try(a))
             return false;
         const double then = weir_search_objective(a);
         if (then <= now || weir_random_unit(a) < exp((now - then) / temperature)) {
             now = then;
             if (!weir_search_note_later(a))
                 return false;
-        } else {
-            undo_move(a);
+        } else if (!weir_search_take_back(a)) {
+            return false;
         }
     }
     return weir_search_flush(a);

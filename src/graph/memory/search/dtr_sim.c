@@ -87,6 +87,7 @@ static void visit(weir_dtr_sim *v, uint32_t tensor)
         return;
     v->stamp[tensor] = v->stamps;
     v->stack.at[v->stack.n++] = tensor;      /* reserved for all tensors */
+    v->work++;
 }
 
 /* Visits the evicted inputs of the tensor's producer. */
@@ -104,6 +105,7 @@ static void visit_below(weir_dtr_sim *v, uint32_t tensor)
 {
     const weir_index_range uses = v->p->tensors.at[tensor].uses;
 
+    v->work += uses.n;
     for (uint32_t j = 0; j < uses.n && weir_refs(v->p, uses)[j] < v->done; j++) {
         const weir_index_range out = v->p->ops.at[weir_refs(v->p, uses)[j]].out;
         for (uint32_t i = 0; i < out.n; i++)
@@ -317,6 +319,7 @@ static bool evict_smallest(weir_dtr_sim *v, uint32_t round, bool *went)
     for (;;) {
         uint32_t best = WEIR_NO_TENSOR;
         double   least = 0;
+        v->work += v->there.n;
         for (uint32_t i = 0; i < v->there.n; i++) {
             const uint32_t x = v->there.at[i];
             if (!may_be_chosen(v, x, round))
@@ -425,6 +428,14 @@ static uint32_t missing_input(const weir_dtr_sim *v, uint32_t op)
     return WEIR_NO_TENSOR;
 }
 
+/* Has the run done so much, or recomputed so much, that its schedule is of no use? */
+static bool is_hopeless(const weir_dtr_sim *v)
+{
+    return v->recomputed > MAX_RECOMPUTES * v->p->ops.n ||
+           (v->most_work > 0 && v->work > v->most_work) ||
+           (v->slowest > 0 && v->clock + v->p->time - v->when[v->done] > v->slowest);
+}
+
 /* Runs op i for the first time, after the producers of the inputs that it lacks, depth first. */
 static bool run_first(weir_dtr_sim *v, uint32_t i)
 {
@@ -433,7 +444,7 @@ static bool run_first(weir_dtr_sim *v, uint32_t i)
         const uint32_t op = v->frames.at[v->frames.n - 1], tensor = missing_input(v, op);
         const uint32_t producer =
             tensor == WEIR_NO_TENSOR ? WEIR_NO_OP : v->p->tensors.at[tensor].producer;
-        if (producer != WEIR_NO_OP && v->recomputed <= MAX_RECOMPUTES * v->p->ops.n) {
+        if (producer != WEIR_NO_OP && !is_hopeless(v)) {
             request_run(v, producer);
         } else if (tensor != WEIR_NO_TENSOR) {
             v->s.valid = false;
@@ -452,7 +463,7 @@ static bool begin(weir_dtr_sim *v)
 
     v->clock = 0;
     v->done = v->recomputed = 0;
-    v->live = 0;
+    v->live = v->work = 0;
     v->there.n = v->frames.n = v->class_nodes.n = 0;
     memset(v->next, 0, p->tensors.n * sizeof *v->next);
     memset(v->locks, 0, p->tensors.n * sizeof *v->locks);
@@ -489,7 +500,10 @@ weir_status weir_dtr_sim_plan(weir_dtr_sim *v, weir_policy_job *job)
 {
     enum { HALVINGS = 12 };
     size_t lo = job->limit, hi, peak;
-    bool   ok = run_within(v, lo, job, &peak);
+
+    v->most_work = job->most_work;
+    v->slowest = job->slowest;
+    bool ok = run_within(v, lo, job, &peak);
 
     if (!ok || peak <= lo || job->or_none)
         return ok ? WEIR_OK : WEIR_ERR_NOMEM;

@@ -28,12 +28,15 @@ typedef struct weir_dtr_sim {
     double       (*score)(struct weir_dtr_sim *v, uint32_t tensor);
     weir_dtr_rule            rule;                    /* for dtr.c */
     double                   time_power, bytes_power; /* for dtr_lookahead.c */
-    weir_schedule            s;     /* the answer, ended; not valid if recomputation did not end */
+    weir_schedule            s;     /* the answer, ended; not valid if the run was given up */
     /* [ops + 1] seconds of the step before each op, without recomputation */
     double                  *when;
     double                   clock; /* seconds of all runs so far */
     uint32_t                 done;  /* first runs so far: the number of the next op */
     uint32_t                 recomputed; /* repeated runs so far */
+    uint64_t                 work;       /* tensors visited and scored so far */
+    uint64_t                 most_work;  /* no run goes on beyond it; 0: any number */
+    double                   slowest;    /* no run goes on beyond these seconds; 0: any */
     size_t                   live;       /* bytes of tensors on the device */
     uint32_t                *next;       /* [tensors] number of the next use by a first run */
     uint32_t                *locks;      /* [tensors] pending runs that read it; > 0: pinned */

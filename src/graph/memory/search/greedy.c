@@ -116,12 +116,6 @@ bool weir_search_greedy(weir_search_state *a, double power)
     return true;
 }
 
-/* Checks the pending plan, then lowers the current plan again. */
-static bool settle_here(weir_search_state *a)
-{
-    return weir_search_flush(a) && weir_search_lower(a);
-}
-
 bool weir_search_restore(weir_search_state *a)
 {
     weir_search *s = a->s;
@@ -138,24 +132,21 @@ bool weir_search_restore(weir_search_state *a)
     }
     if (a->candidates.n)
         qsort(a->candidates.at, a->candidates.n, sizeof *a->candidates.at, by_score);
-    if (!weir_search_lower(a))
+    if (!weir_search_evaluate(a))
         return false;
-    double   extra = s->lowered.extra;
+    double   extra = a->now.extra;
     uint32_t taken = 0;
     for (uint32_t i = 0; i < a->candidates.n; i++) {
-        const uint32_t g = a->candidates.at[i].interval;
-        const uint8_t  was = a->decisions[g];
-        a->decisions[g] = WEIR_KEEP;
-        if (!weir_search_lower(a))
+        weir_search_begin_move(a);
+        if (!weir_search_change(a, a->candidates.at[i].interval, WEIR_KEEP) || !weir_search_try(a))
             return false;
-        if (s->lowered.valid && s->lowered.peak <= weir_search_limit(a) &&
-            s->lowered.extra <= extra) {
-            extra = s->lowered.extra;
-            if (!weir_search_note_later(a) || (++taken % a->every == 0 && !settle_here(a)))
+        if (a->now.valid && a->now.peak <= weir_search_limit(a) && a->now.extra <= extra) {
+            extra = a->now.extra;
+            if (!weir_search_note_later(a) || (++taken % a->every == 0 && !weir_search_flush(a)))
                 return false;
-        } else {
-            a->decisions[g] = was;
+        } else if (!weir_search_take_back(a)) {
+            return false;
         }
     }
-    return settle_here(a);
+    return weir_search_flush(a);
 }

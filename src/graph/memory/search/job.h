@@ -22,6 +22,9 @@ typedef struct weir_policy_job {
     const char             *variant;
     uint64_t                moves;   /* moves of a search; 0: chosen by the size of the step */
     bool                    or_none; /* true: a plan that exceeds the limit is of no use */
+    double                  slowest; /* seconds: a slower plan is of no use, either; 0: any */
+    /* visits of tensors after which one simulation gives up, for those that count; 0: any */
+    uint64_t                most_work;
     uint8_t      *decisions; /* in: decisions (lower.h) to begin with, or NULL; out: those of the
                               * answer, if the policy works by decisions. The caller frees it. */
     /* out: the quick plan that the answer is, which decisions do not describe; entry 0: none */

@@ -41,7 +41,7 @@ static bool start_at_seed(weir_search_state *a)
     if (s->seed(&s->lowered, s->budget, s->ratio, a->decisions) != WEIR_OK)
         return false;
     if (s->ratio > 0)
-        return weir_search_note(a);
+        return weir_search_lower(a) && weir_search_note(a);
     return weir_search_greedy(a, 1.0) &&
            (!s->lowered.valid || s->lowered.peak > s->budget || weir_search_restore(a));
 }
@@ -194,6 +194,8 @@ weir_status weir_search_run(weir_search *s)
     const bool ok = weir_lower_init(&s->lowered, s->p) && weir_search_state_init(&a) && run(&a) &&
                     weir_lower(&s->lowered, s->best);
 
+    if (ok && s->lowered.valid)
+        s->best_extra = s->lowered.extra; /* its rounding, not that of the relower's ticks */
     weir_search_state_free(&a);
     return ok ? WEIR_OK : a.status != WEIR_OK ? a.status : WEIR_ERR_NOMEM;
 }

@@ -13,8 +13,67 @@
 
 bool weir_search_lower(weir_search_state *a)
 {
+    const weir_lower_state *w = &a->s->lowered;
+
     a->s->tried++;
-    return weir_lower(&a->s->lowered, a->decisions);
+    if (!weir_lower(&a->s->lowered, a->decisions))
+        return false;
+    a->now = (weir_search_plan){w->peak, 0, w->extra, w->valid};
+    if (w->valid && w->s.events.n > 0)
+        a->now.peak_stage = weir_schedule_first_run(&w->s, w->peak_event);
+    return true;
+}
+
+/* ---- changes ---- */
+
+static bool run_steps(weir_search_state *a)
+{
+    const weir_relower *r = &a->relower;
+
+    a->s->tried++;
+    weir_progress_tried();
+    if (!weir_relower_run(&a->relower) || !weir_progress_poll())
+        return false;
+    a->now = (weir_search_plan){r->peak, r->peak_stage, r->extra, r->valid};
+    return true;
+}
+
+void weir_search_begin_move(weir_search_state *a)
+{
+    a->undo.n = 0;
+}
+
+bool weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to)
+{
+    if (a->decisions[interval] == to)
+        return true;
+    if (!weir_vec_push(&a->undo, (uint64_t)interval << 8 | a->decisions[interval]))
+        return false;
+    a->decisions[interval] = to;
+    return !a->in_steps || weir_relower_set(&a->relower, interval, to);
+}
+
+bool weir_search_try(weir_search_state *a)
+{
+    return a->in_steps ? run_steps(a) : weir_search_lower(a);
+}
+
+bool weir_search_take_back(weir_search_state *a)
+{
+    while (a->undo.n > 0) {
+        const uint64_t u = a->undo.at[--a->undo.n];
+        a->decisions[u >> 8] = (uint8_t)(u & 0xff);
+        if (a->in_steps && !weir_relower_set(&a->relower, (uint32_t)(u >> 8), (uint8_t)(u & 0xff)))
+            return false;
+    }
+    return !a->in_steps || weir_relower_run(&a->relower);
+}
+
+bool weir_search_evaluate(weir_search_state *a)
+{
+    if (!a->in_steps)
+        return weir_search_lower(a);
+    return weir_relower_all(&a->relower, a->decisions) && run_steps(a);
 }
 
 double weir_search_objective(const weir_search_state *a)
@@ -22,10 +81,10 @@ double weir_search_objective(const weir_search_state *a)
     const weir_search *s = a->s;
     const size_t       limit = weir_search_limit(a);
 
-    if (!s->lowered.valid)
+    if (!a->now.valid)
         return INFINITY;
-    const double over = s->lowered.peak > limit ? (double)(s->lowered.peak - limit) : 0;
-    return s->lowered.extra / (s->p->time + 1e-30) + EXCESS_WEIGHT * over / ((double)s->budget + 1);
+    const double over = a->now.peak > limit ? (double)(a->now.peak - limit) : 0;
+    return a->now.extra / (s->p->time + 1e-30) + EXCESS_WEIGHT * over / ((double)s->budget + 1);
 }
 
 /* A plan within the budget is better; then the faster, or the smaller if neither fits. */
@@ -51,9 +110,9 @@ static bool has_addresses(weir_search_state *a)
     enum { FAILURES = 2, PASSED = 2, SPARED = 32 };
     const weir_search *s = a->s;
 
-    if (s->address_limit == 0 || s->lowered.peak > s->budget)
+    if (s->address_limit == 0 || a->now.peak > s->budget)
         return true;                    /* too large in any case */
-    if (s->lowered.peak > weir_search_limit(a) || a->wait > 0) {
+    if (a->now.peak > weir_search_limit(a) || a->wait > 0) {
         a->wait -= a->wait > 0;
         return false;
     }
@@ -70,32 +129,31 @@ static bool has_addresses(weir_search_state *a)
 
 static void remember(const weir_search_state *a, weir_search_best *f)
 {
-    const weir_lower_state *w = &a->s->lowered;
-
-    memcpy(f->decisions, a->decisions, w->intervals);
-    f->peak = w->peak;
-    f->extra = w->extra;
+    memcpy(f->decisions, a->decisions, a->s->lowered.intervals);
+    f->peak = a->now.peak;
+    f->extra = a->now.extra;
 }
 
 bool weir_search_note(weir_search_state *a)
 {
-    const weir_lower_state *w = &a->s->lowered;
+    const weir_search_plan *now = &a->now;
 
-    if (!w->valid || !better(a->s, w->peak, w->extra, &a->best) || !has_addresses(a))
+    if (!now->valid || !better(a->s, now->peak, now->extra, &a->best) || !has_addresses(a))
         return a->status == WEIR_OK;
     remember(a, &a->best);
-    weir_progress_best(w->peak, w->extra);
+    weir_progress_best(now->peak, now->extra);
     return true;
 }
 
 bool weir_search_note_later(weir_search_state *a)
 {
-    const weir_lower_state *w = &a->s->lowered;
+    const weir_search_plan *now = &a->now;
 
-    if (a->s->address_limit == 0 || w->peak > a->s->budget)
+    if (a->s->address_limit == 0 || now->peak > a->s->budget)
         return weir_search_note(a);
-    if (w->valid && w->peak <= weir_search_limit(a) && better(a->s, w->peak, w->extra, &a->best) &&
-        better(a->s, w->peak, w->extra, &a->pending))
+    if (now->valid && now->peak <= weir_search_limit(a) &&
+        better(a->s, now->peak, now->extra, &a->best) &&
+        better(a->s, now->peak, now->extra, &a->pending))
         remember(a, &a->pending);
     return true;
 }
@@ -110,11 +168,14 @@ static void exchange(weir_search_state *a)
 
 bool weir_search_flush(weir_search_state *a)
 {
+    const weir_search_plan now = a->now;
+
     if (a->pending.peak == SIZE_MAX)
         return true;
     exchange(a);
     const bool ok = weir_search_lower(a) && weir_search_note(a);
     exchange(a);
+    a->now = now;
     a->pending.peak = SIZE_MAX;
     return ok;
 }
@@ -134,6 +195,8 @@ void weir_search_close_line(weir_search_state *a)
 void weir_search_open_line(weir_search_state *a, unsigned levers)
 {
     a->levers = levers;
+    a->in_steps = levers == WEIR_LEVER_RECOMPUTE &&
+                  (!a->s->start || weir_relower_can(&a->s->lowered, a->s->start));
     a->spare = a->failed = a->wait = 0;
     a->pending.peak = SIZE_MAX;
     a->best.peak = SIZE_MAX;
@@ -185,6 +248,8 @@ bool weir_search_state_init(weir_search_state *a)
             if (s->p->tensors.at[k].bytes >= a->small && !weir_vec_push(&a->worth, g))
                 return false;
         }
+    if (!weir_relower_init(&a->relower, &s->lowered))
+        return false;
     s->lowered.budget = s->budget;
     s->best_peak = SIZE_MAX;
     s->best_extra = INFINITY;
@@ -200,6 +265,7 @@ void weir_search_state_free(weir_search_state *a)
     weir_mem_free(a->stamp);
     weir_mem_free(a->when);
     weir_offsets_free(&a->offsets);
+    weir_relower_free(&a->relower);
     weir_vec_free(&a->worth);
     weir_vec_free(&a->candidates);
     weir_vec_free(&a->undo);

@@ -4,6 +4,7 @@
 
 #include "core/splitmix.h"
 #include "graph/memory/problem/offsets.h"
+#include "graph/memory/problem/relower.h"
 #include "graph/memory/search/request.h"
 
 /* A plan: one that fits beats one that does not; then time decides, or bytes if neither fits. */
@@ -12,6 +13,14 @@ typedef struct weir_search_best {
     size_t   peak;      /* bytes; SIZE_MAX: no plan yet */
     double   extra;
 } weir_search_best;
+
+/* What a plan needs. */
+typedef struct weir_search_plan {
+    size_t   peak;       /* bytes */
+    uint32_t peak_stage; /* the first run at, or before, which it is */
+    double   extra;      /* seconds */
+    bool     valid;
+} weir_search_plan;
 
 /* A decision that a search may take, with its score: larger is better. */
 typedef struct weir_candidate {
@@ -25,6 +34,9 @@ typedef struct weir_search_state {
     unsigned           levers;    /* bits of weir_lever that are allowed at present */
     size_t             small;     /* bytes; smaller tensors stay: they cost moves and save little */
     uint8_t           *decisions; /* [intervals] the current plan */
+    weir_search_plan   now;       /* what it needs, as evaluated last */
+    weir_relower       relower;   /* evaluates changes of plans that only recompute */
+    bool               in_steps;  /* this line's plans only recompute, so `relower` is in use */
     weir_search_best   best;      /* best plan of the current line */
     weir_search_best   pending;   /* a better plan whose addresses are not yet checked; or none */
     uint32_t          *tensor_of; /* [intervals] the tensor of each */
@@ -76,10 +88,23 @@ void   weir_search_state_free(weir_search_state *a);
 void   weir_search_open_line(weir_search_state *a, unsigned levers);
 void   weir_search_close_line(weir_search_state *a);
 
-/* Lowers the current plan. Returns false if memory runs out. */
+/* Lowers the current plan, so that s->lowered and a->now describe it. Returns false if memory runs
+ * out. */
 bool   weir_search_lower(weir_search_state *a);
 
-/* Returns the cost of the plan lowered last: extra time relative to the step plus weighted bytes
+/* Changes a decision of the current plan, which weir_search_try then evaluates: a->now describes
+ * it, s->lowered need not. weir_search_take_back undoes all changes since weir_search_begin_move.
+ * They return false if memory runs out. */
+void   weir_search_begin_move(weir_search_state *a);
+bool   weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to);
+bool   weir_search_try(weir_search_state *a);
+bool   weir_search_take_back(weir_search_state *a);
+
+/* Evaluates the current plan after changes of any kind: a->now describes it. Returns false if
+ * memory runs out. */
+bool   weir_search_evaluate(weir_search_state *a);
+
+/* Returns the cost of the plan evaluated last: extra time relative to the step plus weighted bytes
  * above the limit relative to the budget; INFINITY: invalid. */
 double weir_search_objective(const weir_search_state *a);
 
