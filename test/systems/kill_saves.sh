@@ -9,4 +9,4 @@ python=$(sed -n 's/^WEIR_PYTHON_EXECUTABLE:INTERNAL=//p' "$1/CMakeCache.txt")
 [ -n "$python" ] || exit 0
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-PYTHONPATH=$1/python "$python" "$(dirname -- "$0")/python/kill_saves.py" "$folder" "$count"
+PYTHONPATH=$1/python "$python" "$(dirname -- "$0")/../python/kill_saves.py" "$folder" "$count"
