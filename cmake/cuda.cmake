@@ -86,8 +86,8 @@ weir_sources(cuda_core src/core dtype shape text vec op)
 list(APPEND cuda_core src/device/offload/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda cuda)
 weir_sources(cuda_host src/device/cuda/codegen compile kernel_file kernel_trim source)
-weir_sources(cuda_host src/device/cuda/kernels callback conv conv_product elementwise matmul multiply
-    slice)
+weir_sources(cuda_host src/device/cuda/kernels callback collective conv conv_product elementwise
+    matmul multiply slice)
 weir_sources(cuda_host src/device/cuda/lib blas dnn nvrtc)
 weir_sources(cuda_host src/device/cuda/runtime context host_abi libs offload stream transfer)
 set(cuda_kernels)

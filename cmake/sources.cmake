@@ -23,11 +23,13 @@ weir_sources(device src/device/offload checksum spill spill_copy spill_file spil
 
 weir_sources(sim src/device/sim sim spec)
 
+weir_sources(comm src/device/comm communicator kinds local model order rounds wire)
+
 weir_sources(cpu src/device/cpu cpu isa)
 weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas)
-weir_sources(cpu src/device/cpu/kernels attention callback compare conv conv_grad_w elementwise
-    gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign slice
-    softmax swap update widen)
+weir_sources(cpu src/device/cpu/kernels attention callback collective compare conv conv_grad_w
+    elementwise gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign
+    slice softmax swap update widen)
 
 # Compiled once for each instruction set.
 weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)
@@ -37,7 +39,7 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_i
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad leaf_table tape)
 weir_sources(graph src/graph/compile compile recording run step text)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
-weir_sources(graph src/graph/frontend autocast record value)
+weir_sources(graph src/graph/frontend autocast record share value)
 weir_sources(graph src/graph/ir format graph names session tensor_name)
 weir_sources(graph src/graph/memory/budget amount apply budget budget_context cache from_graph
     frontier largest region replan shared timing value_ranges)
@@ -65,12 +67,12 @@ weir_sources(planner src/graph/memory/verify check simulate)
 weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit gap_tree
     instance placement placement_check placer progress tstack)
 
-weir_sources(ops src/graph/ops activation attention basic callback compare conv define einsum
+weir_sources(ops src/graph/ops activation attention basic callback collective compare conv define einsum
     elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table pack
     pool2d quantize rearrange recurrent reduce saved_call slice softmax spill update)
 
-weir_sources(model src/model layer layer_tree metrics model normal optim optim_states recurrent scaler
-    sequential summary summary_text writer)
+weir_sources(model src/model layer layer_tree metrics model normal optim optim_states recurrent
+    scaler sequential summary summary_text writer)
 weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/onnx apply call elements open pool proto save select table tensor walk

@@ -27,14 +27,16 @@ weir_sources(test_core test/core env half mem rng shape status tensor text threa
 weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)
 weir_sources(test_device test/device device kernel limits process resources)
+weir_sources(test_device test/device/comm local order wire)
 weir_sources(test_device test/device/cpu conv drive_kernel elementwise gelu half isa loss matmul
     move norm onednn_memory openblas overrun pack pool2d quantize reduce sign update widens)
 weir_sources(test_device test/device/memory block guard pool)
 weir_sources(test_device test/device/offload spill spill_env spill_fault)
 weir_sources(test_device test/device/sim sim)
 weir_test(device)
-weir_sources(test_op test/graph/ops attention autograd cases compare definitions draw edge facts index
-    masked mistake onnx op_fixture peer promote reference reference_image reference_math reference_matrix
+weir_sources(test_op test/graph/ops attention autograd cases collective compare definitions draw
+    edge facts index masked mistake onnx op_fixture peer promote
+    reference reference_image reference_math reference_matrix
     reference_move reference_recurrent reference_train special stale table_attention table_compare
     table_conv table_elementwise table_gather table_loss table_math table_matmul table_move
     table_norm table_pool2d table_recurrent table_reduce table_slice table_update way)

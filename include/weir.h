@@ -5,6 +5,7 @@
 
 #include "weir/base.h"
 #include "weir/callback.h"
+#include "weir/comm.h"
 #include "weir/data.h"
 #include "weir/device.h"
 #include "weir/file.h"

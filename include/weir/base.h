@@ -49,7 +49,8 @@ extern "C" {
     X(ERR_IO, "a file is missing, unreadable or malformed")                                        \
     X(ERR_BUDGET, "the step does not fit the byte budget")                                         \
     X(ERR_INDEX, "an index is out of range")                                                       \
-    X(ERR_CANCELLED, "stopped by the caller")
+    X(ERR_CANCELLED, "stopped by the caller")                                                      \
+    X(ERR_COMM, "another rank is missing, late or calls something else")
 
 /* 0 itself, where a function or a field of options says that 0 means a default: weir_layer_norm(x,
  * scale, bias, WEIR_ZERO). Options made by their ..._default function take 0 as it is. */

@@ -18,9 +18,9 @@ from . import _capi
 from . import errors
 from . import tensor
 from . import typing
-from .errors import (BudgetError, CancelledError, DeviceError, DtypeError, Error,  # noqa: F401
-                     FileError, GraphWarning, InvalidError, NoKernelError, OutOfMemoryError,
-                     OutOfRangeError, ShapeError, StateError)
+from .errors import (BudgetError, CancelledError, CommError, DeviceError,  # noqa: F401
+                     DtypeError, Error, FileError, GraphWarning, InvalidError, NoKernelError,
+                     OutOfMemoryError, OutOfRangeError, ShapeError, StateError)
 
 if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import autograd as autograd

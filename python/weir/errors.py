@@ -54,6 +54,10 @@ class CancelledError(Error, RuntimeError):
     """A callback, or Ctrl-C, stopped what was at work: nothing of it is kept."""
 
 
+class CommError(Error, RuntimeError):
+    """Another rank is missing or late, or calls another collective; the sentence names it."""
+
+
 class GraphWarning(UserWarning):
     """Python code of a step that is recorded does what a recorded step cannot repeat, or a graph
     for inference was recorded in training mode."""
@@ -72,6 +76,7 @@ BY_STATUS = {
     capi.WEIR_ERR_IO: FileError,
     capi.WEIR_ERR_INDEX: OutOfRangeError,
     capi.WEIR_ERR_CANCELLED: CancelledError,
+    capi.WEIR_ERR_COMM: CommError,
 }
 
 capi.set_errors([BY_STATUS.get(status, Error) for status in range(max(BY_STATUS) + 1)])

@@ -291,4 +291,14 @@ typedef struct weir_callback_attr {
     weir_desc_attr desc[12];    /* WEIR_MAX_IN + WEIR_MAX_OUT */
 } weir_callback_attr;
 
+/* ---- collective ---- */
+
+/* All collectives. comm: the caller's pointer. peer: the root, or the other rank; -1: none. desc:
+ * of the result of RECV_FROM, else 0. */
+typedef struct weir_collective_attr {
+    uint64_t       comm;
+    int64_t        rank, world, peer;
+    weir_desc_attr desc;
+} weir_collective_attr;
+
 #endif

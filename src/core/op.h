@@ -48,6 +48,7 @@ enum {
     WEIR_PROMOTE_FLOAT = 1 << 7, /* integers among the promoted inputs become f32 */
     WEIR_ROWWISE = 1 << 9,      /* an update of each element of input 0 by the same element of
                                  * input 1 and of others of this shape, and by scalars */
+    WEIR_COLLECTIVE = 1 << 10,  /* other ranks wait for it: it is never dropped */
     WEIR_PRODUCT = 1 << 8       /* nearly all of its flops are multiplications with an addition */
 };
 

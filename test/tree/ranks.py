@@ -12,7 +12,7 @@ RANKS = [
     ["include"],
     ["src/core"],
     ["src/device", "src/device/memory", "src/device/offload", "src/device/common"],
-    ["src/device/cpu", "src/device/cuda", "src/device/sim", "src/device/sim/comm"],
+    ["src/device/cpu", "src/device/cuda", "src/device/sim", "src/device/comm"],
     ["src/graph/ir", "src/graph/placement"],
     ["src/graph/ops", "src/graph/memory/problem"],
     ["src/graph/passes", "src/graph/plan", "src/graph/memory/verify", "src/graph/memory/bounds"],
@@ -32,7 +32,7 @@ RANK = {folder: rank for rank, folders in enumerate(RANKS) for folder in folders
 PLANNER = ["src/graph/placement"] + [f"src/graph/memory/{name}" for name in
                                      ("problem", "verify", "bounds", "search", "policies")]
 PUBLIC_OF_PLANNER = ("include/weir/base.h", "include/weir/plan.h")
-DEVICES = ("src/device/cpu", "src/device/cuda", "src/device/sim", "src/device/sim/comm")
+DEVICES = ("src/device/cpu", "src/device/cuda", "src/device/sim", "src/device/comm")
 # Folders that use the library only through its public headers.
 OUTSIDE = ("src/model", "src/tool", "examples", "bench", "test/programs", "test/consumer")
 CUDA = ("src/device/cuda", "test/device/cuda", "test/emulator")

@@ -41,7 +41,7 @@ weir_status weir_pass_dce(weir_graph *g)
         return WEIR_ERR_NOMEM;
     for (uint32_t i = g->nodes.n; i-- > 0;) {
         weir_node *n = &g->nodes.at[i];
-        bool       live = def_of(n)->flags & WEIR_UPDATE;
+        bool       live = (def_of(n)->flags & (WEIR_UPDATE | WEIR_COLLECTIVE)) != 0;
         for (int k = 0; k < n->nout; k++)
             live |=
                 wanted[weir_storage_of(g, n->out[k])] || weir_storage_at(g, n->out[k])->external;

@@ -1,0 +1,122 @@
+/* comm.h - communicators: several processes that train one model, and the collectives between them.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A communicator joins `world` ranks, numbered from 0, each with a device of its own. A collective
+ * is an operation like any other: recorded in a graph, run at once with the graph off, with a
+ * gradient. All ranks must call the same collectives in the same order, with the same shapes.
+ *
+ * Sums. Elements are added in the order of ranks, whatever the transport and however a tensor is
+ * cut into messages, so the bits of a sum depend on nothing but its operands: `serial` is
+ * ((0 + x0) + x1) + ..., `tree` adds neighbours in pairs. f16 and bf16 are summed in f32 and
+ * rounded once; integers wrap around. Every rank gets the same bits.
+ *
+ * Failure. A collective that is not complete `timeout_s` seconds after a rank has begun it fails on
+ * every living rank with ERR_COMM and a sentence that names the rank that is missing and the
+ * collective. So does one that other ranks call with another shape, type or kind. The communicator
+ * is broken then: later collectives fail at once. Nothing exits by itself.
+ *
+ * In a world of one rank collectives return their input, and graphs are as if they were not there.
+ *
+ * Ownership. You own a communicator, and close it after every graph that recorded a collective of
+ * it, before its device. Results are borrowed from the innermost scope.
+ *
+ * Errors. NULL arguments: the status of the earlier mistake, else ERR_INVALID. A closed device is
+ * ERR_DEVICE. ERR_NOMEM, and ERR_BUDGET with the graph off under a budget.
+ *
+ * Threads: a communicator belongs to the thread of its device. */
+#ifndef WEIR_COMM_PUBLIC_H
+#define WEIR_COMM_PUBLIC_H
+
+#include "weir/base.h"
+#include "weir/device.h"
+#include "weir/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_comm weir_comm;     /* one rank's end of a communicator */
+
+/* How a communicator is opened; 0 and NULL mean the defaults. */
+typedef struct weir_comm_options {
+    double      timeout_s;  /* seconds that a collective may take; 0: 60 */
+    const char *order;      /* of sums: "serial" (NULL, the default) or "tree" */
+} weir_comm_options;
+
+/* Joins the communicator that spec describes, and returns once all ranks have; ERR_COMM if some are
+ * missing after the timeout or 60 seconds, whichever is longer. options NULL: all defaults.
+ *
+ * "auto"                       a world of one
+ * "local:NAME,rank=R,world=W"  ranks on one machine, threads or processes, over shared memory. NAME
+ *                              (letters, digits, - and _) is the same for all ranks and taken by
+ *                              nobody else. For tests it injects faults: delay=K:MS waits MS
+ *                              milliseconds before collective K (from 1), drop=K loses what this
+ *                              rank sends in collective K, die=K stops this rank permanently before
+ *                              collective K; wait=MS is the time that opening waits for others.
+ *
+ * ERR_INVALID for another spec or order; ERR_IO if the shared memory can't be made. */
+WEIR_API weir_comm *weir_comm_open(const char *spec, weir_device *d,
+                                   const weir_comm_options *options);
+
+/* Leaves the communicator and frees it. Other ranks learn that this one has left. NULL is fine. */
+WEIR_API void weir_comm_close(weir_comm *c);
+
+/* This rank, from 0, and the number of ranks; 0 and 1 of NULL. */
+WEIR_API int weir_comm_rank(const weir_comm *c);
+WEIR_API int weir_comm_world(const weir_comm *c);
+
+/* One line about the communicator that you free by weir_text_free: transport, rank, ranks, order,
+ * and the memory in bytes that the transport holds beside the device's, outside any budget. */
+WEIR_API char *weir_comm_text(const weir_comm *c);
+
+/* Times all_reduces of eight sizes and fits seconds = *constant_s + bytes * *per_byte_s, by least
+ * squares of relative errors; neither is negative. All ranks must call it, and get the same
+ * numbers: those of the slowest. In a world of one both are 0. Takes some 0.1 s. ERR_COMM. */
+WEIR_API weir_status weir_comm_measure(weir_comm *c, double *constant_s, double *per_byte_s);
+
+/* ---- host data, at once, even while a graph is being recorded ---- */
+
+/* Copies the elements of a parameter, state or input of any shape and dtype, the same on all ranks,
+ * from rank `root` to all others. ERR_INVALID
+ * for a root that is no rank; ERR_STATE for the result of an operation or a tensor that was never
+ * written; ERR_COMM. */
+WEIR_API weir_status weir_comm_share(weir_comm *c, weir_tensor *t, int root);
+
+/* Compares `bytes` bytes at data between all ranks: *equal is the same on all of them. ERR_COMM. */
+WEIR_API weir_status weir_comm_equal(weir_comm *c, const void *data, size_t bytes, bool *equal);
+
+/* ---- recorded collectives; of numbers: all types but bool (ERR_DTYPE) where they are summed ----
+ *
+ * They return NULL after a mistake, and fail with ERR_COMM when they run. Tensors of other devices
+ * than the communicator's are ERR_DEVICE. Calls are never merged, dropped or repeated by a plan. */
+
+/* The sum of all ranks' x, on all of them: same shape and dtype. */
+WEIR_API weir_tensor *weir_all_reduce(weir_comm *c, weir_tensor *x);
+
+/* The sum of all ranks' x (n, ...), of which rank r gets the r-th part (n / world, ...) along axis
+ * 0. ERR_SHAPE unless world divides n. */
+WEIR_API weir_tensor *weir_reduce_scatter(weir_comm *c, weir_tensor *x);
+
+/* All ranks' x (n, ...), one after another along axis 0: (world n, ...). Any dtype. ERR_SHAPE for a
+ * scalar. */
+WEIR_API weir_tensor *weir_all_gather(weir_comm *c, weir_tensor *x);
+
+/* Rank root's x on all ranks; x has the same shape and dtype everywhere, any dtype. The gradient is
+ * summed at the root, and 0 elsewhere. ERR_INVALID for a root that is no rank. */
+WEIR_API weir_tensor *weir_broadcast_from(weir_comm *c, weir_tensor *x, int root);
+
+/* Sends x, of any dtype, to rank `to`, which must receive it. Returns a token, a scalar f32 0: the
+ * gradient of x arrives from the receiver when the gradient of the token is taken, so add the token
+ * to the loss. ERR_INVALID for this rank itself or no rank. */
+WEIR_API weir_tensor *weir_send_to(weir_comm *c, weir_tensor *x, int to);
+
+/* The tensor of this desc that rank `from` sends. The gradient of the result is sent back if one
+ * flows to `through`, a scalar f32 whose own gradient is 0: a parameter of one element, say. NULL:
+ * nothing is sent back. ERR_INVALID for this rank itself or no rank; ERR_SHAPE unless `through` is
+ * a scalar. */
+WEIR_API weir_tensor *weir_recv_from(weir_comm *c, weir_desc desc, int from, weir_tensor *through);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+/* communicator.c - opens and closes communicators; host data that ranks compare. */
+#include "device/comm/comm.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/status.h"
+#include "device/comm/local.h"
+#include "device/comm/rounds.h"
+#include "device/comm/wire.h"
+
+typedef struct joined {
+    weir_comm  comm;            /* first: the public handle */
+    weir_comm_wire *wire;            /* NULL: a world of one */
+} joined;
+
+static const weir_comm_ops *const transports[] = {&weir_comm_local};
+
+static weir_status run(weir_comm *c, const weir_collective *job)
+{
+    weir_comm_wire *const w = ((joined *)c)->wire;
+
+    return weir_wire_wait(w, weir_wire_post(w, job));
+}
+
+static size_t work(const weir_comm *c, const weir_collective *job)
+{
+    return weir_rounds_work(c->world, job);
+}
+
+/* ---- opening ---- */
+
+static weir_status order_of(const char *name, weir_sum_order *order)
+{
+    if (name && strcmp(name, "serial") != 0 && strcmp(name, "tree") != 0)
+        return weir_fail_unknown("weir_comm_open: order", name, strlen(name), "serial, tree");
+    *order = name && strcmp(name, "tree") == 0 ? WEIR_SUM_TREE : WEIR_SUM_SERIAL;
+    return WEIR_OK;
+}
+
+/* The transport of a spec; NULL: a world of one, or a failure. */
+static weir_status transport_of(const char *spec, weir_wire_options *o)
+{
+    const size_t n = strcspn(spec, ":");
+
+    if (strcmp(spec, "auto") == 0)
+        return WEIR_OK;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
+        if (spec[n] && strlen(transports[i]->name) == n &&
+            strncmp(spec, transports[i]->name, n) == 0)
+            o->ops = transports[i];
+    o->spec = spec + n + 1;
+    return o->ops ? WEIR_OK
+                  : weir_fail_unknown("weir_comm_open: spec", spec, strlen(spec),
+                                      "auto, local:NAME,rank=R,world=W");
+}
+
+static weir_status read_options(const weir_comm_options *given, const char *spec,
+                                weir_wire_options *o)
+{
+    const weir_comm_options none = {0}, *const g = given ? given : &none;
+
+    if (!(g->timeout_s >= 0 && g->timeout_s <= 1e6))
+        return weir_fail(WEIR_ERR_INVALID, "weir_comm_open: the timeout is %g s, not 0 to 1e6",
+                         g->timeout_s);
+    o->timeout = g->timeout_s > 0 ? g->timeout_s : 60;
+    WEIR_TRY(order_of(g->order, &o->order));
+    return transport_of(spec, o);
+}
+
+weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_options *options)
+{
+    weir_wire_options o = {.perform = weir_rounds_run};
+
+    if (!spec || !d)
+        return (void)weir_fail_null("weir_comm_open", spec ? "device" : "spec"), NULL;
+    WEIR_VISIT(d, "weir_comm_open", NULL);
+    if (read_options(options, spec, &o) != WEIR_OK)
+        return NULL;
+    joined *const j = weir_mem_zalloc(1, sizeof *j);
+    if (!j || (o.ops && !(j->wire = weir_wire_new(&o)))) {
+        weir_mem_free(j);
+        return NULL;
+    }
+    const weir_comm_link *const l = j->wire ? weir_wire_link(j->wire) : NULL;
+    j->comm = (weir_comm){.dev = weir_ref_take(d), .rank = l ? l->rank : 0,
+                          .world = l ? l->world : 1, .order = o.order, .run = run, .work = work};
+    return &j->comm;
+}
+
+void weir_comm_close(weir_comm *c)
+{
+    if (!c)
+        return;
+    weir_device *const d = c->dev;
+    WEIR_VISIT(d, "weir_comm_close", );
+    weir_wire_free(((joined *)c)->wire);
+    weir_mem_free(c);
+    weir_device_leave(&visit);
+    weir_ref_drop(d);
+}
+
+int weir_comm_rank(const weir_comm *c)
+{
+    return c ? c->rank : 0;
+}
+
+int weir_comm_world(const weir_comm *c)
+{
+    return c ? c->world : 1;
+}
+
+char *weir_comm_text(const weir_comm *c)
+{
+    weir_string s = {0};
+
+    if (!c)
+        return (void)weir_fail_null("weir_comm_text", "communicator"), NULL;
+    const weir_comm_wire *const w = ((const joined *)c)->wire;
+    const weir_comm_link *const l = w ? weir_wire_link(w) : NULL;
+    weir_string_add(&s, "%s: rank %d of %d, sums in order %s, %zu bytes of its own",
+                    l ? l->ops->name : "alone", c->rank, c->world,
+                    c->order == WEIR_SUM_TREE ? "tree" : "serial", l ? l->ops->overhead(l) : 0);
+    return weir_string_take(&s);
+}
+
+/* ---- host data ---- */
+
+weir_status weir_comm_equal(weir_comm *c, const void *data, size_t bytes, bool *equal)
+{
+    if (!c || !data || !equal)
+        return weir_fail_null("weir_comm_equal", !c ? "communicator" : data ? "equal" : "data");
+    WEIR_VISIT(c->dev, "weir_comm_equal", weir_error_status());
+    *equal = true;
+    if (c->world == 1 || bytes == 0)
+        return WEIR_OK;
+    char *const all = weir_mem_alloc((size_t)c->world * bytes);
+    if (!all)
+        return WEIR_ERR_NOMEM;
+    memcpy(all + (size_t)c->rank * bytes, data, bytes);
+    const weir_collective job = {.kind = WEIR_ALL_GATHER, .dtype = WEIR_U8,
+                                 .count = (int64_t)bytes * c->world, .src = data, .dst = all};
+    const weir_status status = c->run(c, &job);
+    for (int r = 1; r < c->world && status == WEIR_OK; r++)
+        *equal &= memcmp(all, all + (size_t)r * bytes, bytes) == 0;
+    weir_mem_free(all);
+    return status;
+}

@@ -1,0 +1,528 @@
+/* wire.c - the wire thread: a queue of collectives, deadlines, and who is to blame. See wire.h.
+ *
+ * Before its messages each collective sends a header to every rank that it sends to: number, kind,
+ * type, size and order. So ranks that call different collectives learn it at once. */
+#include "device/comm/wire.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/dtype.h"
+#include "core/env.h"
+#include "core/mem.h"
+#include "core/status.h"
+#include "core/trace.h"
+#include "device/comm/kinds.h"
+#include "device/comm/order.h"
+
+/* Seconds that opening waits for other ranks, at least: programs do not start at the same time. */
+#define OPEN_SECONDS 60.0
+
+/* QUEUE: collectives that may be posted before the first is done. Tests without a nap: while a
+ * caller waits, and while the device computes. */
+enum { QUEUE = 64, SPINS_WAITED = 2000, SPINS = 20, NAP_NS = 50000, IDLE_NS = 4000000 };
+
+typedef enum note_kind { NOTE_ASK = 1, NOTE_TELL, NOTE_LEFT, NOTE_BROKEN } note_kind;
+typedef enum reason { SILENT = 1, BEHIND, LOST, LEFT, DIFFERS } reason;
+
+/* Why a communicator is broken, as it is told to other ranks. */
+typedef struct blame {
+    reason   why;
+    int      culprit, teller;
+    uint64_t number;            /* of the teller's collective */
+    uint32_t mine, its;         /* what teller and culprit call: described() */
+    int64_t  count;
+} blame;
+
+/* What this rank knows of another. */
+typedef struct other_rank {
+    bool     answered, left;
+    uint64_t number;            /* of its last collective, when it answered or left */
+    uint64_t head[WEIR_NOTE_WORDS];     /* of the collective at hand, once it has arrived */
+} other_rank;
+
+struct weir_comm_wire {
+    weir_comm_link       link;
+    double          timeout;
+    weir_sum_order  order;
+    const char     *spec;
+    weir_status   (*perform)(weir_comm_wire *w, const weir_collective *job);
+    pthread_t       thread;
+    pthread_mutex_t lock;       /* of the fields up to `peers` */
+    pthread_cond_t  work, done_one;
+    bool            opened, stop, waited;
+    weir_collective job[QUEUE];
+    uint64_t        posted, done;
+    weir_status     opening;    /* how it ended */
+    weir_status     broken;     /* WEIR_OK: not */
+    weir_failure    failure;    /* of opening, or why it is broken */
+    /* The wire thread's alone: */
+    other_rank     *peers;      /* [world] */
+    const void    **operands;   /* [world] */
+    weir_move      *send, *recv;        /* [2 world] */
+    int             ns, nr;
+    uint64_t        number;     /* collectives of all ranks begun so far */
+    uint64_t        begun;      /* the same with sends and receives */
+    const weir_collective *now; /* at hand */
+    uint64_t        head[WEIR_NOTE_WORDS];
+    double          until, ask;
+};
+
+const weir_comm_link *weir_wire_link(const weir_comm_wire *w)
+{
+    return &w->link;
+}
+
+const void **weir_wire_operands(weir_comm_wire *w)
+{
+    return w->operands;
+}
+
+void weir_wire_sum(const weir_comm_wire *w, void *to, const void *const *from, int64_t count,
+                   weir_dtype dtype)
+{
+    weir_ordered_sum(to, from, w->link.world, count, dtype, w->order);
+}
+
+/* ---- describing collectives ---- */
+
+/* Kind, type and root in 32 bits; a send and its receive are one. */
+static uint32_t described(const weir_collective *job)
+{
+    const weir_collective_kind kind = job->kind == WEIR_RECV ? WEIR_SEND : job->kind;
+    const bool rooted = kind == WEIR_BROADCAST || kind == WEIR_REDUCE;
+
+    return (uint32_t)kind | (uint32_t)job->dtype << 8 | (rooted ? (uint32_t)job->peer : 0) << 16;
+}
+
+static const char *kind_of(uint32_t description)
+{
+    return weir_collective_name((weir_collective_kind)(description & 0xff));
+}
+
+static const char *type_of(uint32_t description)
+{
+    return weir_dtype_name((weir_dtype)(description >> 8 & 0xff));
+}
+
+static bool of_all(const weir_collective *job)
+{
+    return job->kind != WEIR_SEND && job->kind != WEIR_RECV;
+}
+
+/* ---- failures ---- */
+
+static weir_status fail_as(const weir_comm_wire *w, const blame *b)
+{
+    char what[128];
+
+    snprintf(what, sizeof what, "%s %llu (%lld %s)", kind_of(b->mine),
+             (unsigned long long)b->number, (long long)b->count, type_of(b->mine));
+    switch (b->why) {
+    case SILENT:
+        return weir_fail(WEIR_ERR_COMM, "rank %d has not reached %s within %g s: it does not "
+                         "answer", b->culprit, what, w->timeout);
+    case BEHIND:
+        return weir_fail(WEIR_ERR_COMM, "rank %d has not reached %s within %g s: it answers, and "
+                         "is at an earlier collective", b->culprit, what, w->timeout);
+    case LEFT:
+        return weir_fail(WEIR_ERR_COMM, "rank %d has closed its communicator, and is missing in %s "
+                         "of rank %d", b->culprit, what, b->teller);
+    case DIFFERS:
+        return weir_fail(WEIR_ERR_COMM, "rank %d calls %s where rank %d calls %s of %s, or another "
+                         "number of elements or order of sums: all ranks must call the same "
+                         "collectives", b->teller, what, b->culprit, kind_of(b->its),
+                         type_of(b->its));
+    default:
+        return weir_fail(WEIR_ERR_COMM, "messages of rank %d for %s have not arrived at rank %d "
+                         "within %g s", b->culprit, what, b->teller, w->timeout);
+    }
+}
+
+/* Tells all others why this rank gives up. */
+static weir_status give_up(weir_comm_wire *w, reason why, int culprit, uint32_t its)
+{
+    const blame    b = {why, culprit, w->link.rank, w->number, described(w->now), its,
+                        w->now->count};
+    const uint64_t word[WEIR_NOTE_WORDS] = {
+        NOTE_BROKEN | (uint64_t)why << 8 | (uint64_t)culprit << 16 | (uint64_t)b.teller << 32,
+        b.number, b.mine | (uint64_t)its << 32, (uint64_t)b.count};
+
+    for (int r = 0; r < w->link.world; r++)
+        if (r != w->link.rank)
+            w->link.ops->note(&w->link, r, word);
+    return fail_as(w, &b);
+}
+
+static weir_status fail_told(const weir_comm_wire *w, const uint64_t word[WEIR_NOTE_WORDS])
+{
+    const blame b = {(reason)(word[0] >> 8 & 0xff), (int)(word[0] >> 16 & 0xffff),
+                     (int)(word[0] >> 32 & 0xffff), word[1], (uint32_t)word[2],
+                     (uint32_t)(word[2] >> 32), (int64_t)word[3]};
+
+    return fail_as(w, &b);
+}
+
+/* The deadline has passed: finds the rank that is missing. A rank that answers and is at this
+ * collective waits as this one does. */
+static weir_status blame_one(weir_comm_wire *w, int waited_for)
+{
+    for (int r = 0; r < w->link.world; r++)
+        if (r != w->link.rank && !w->peers[r].answered && !w->peers[r].left)
+            return give_up(w, SILENT, r, 0);
+    for (int r = 0; r < w->link.world && of_all(w->now); r++)
+        if (r != w->link.rank && w->peers[r].number < w->number)
+            return give_up(w, w->peers[r].left ? LEFT : BEHIND, r, 0);
+    return give_up(w, LOST, waited_for, 0);
+}
+
+/* ---- notes ---- */
+
+static void tell(weir_comm_wire *w, int to, note_kind kind)
+{
+    w->link.ops->note(&w->link, to, (uint64_t[WEIR_NOTE_WORDS]){kind, w->number});
+}
+
+static void tell_all(weir_comm_wire *w, note_kind kind)
+{
+    for (int r = 0; r < w->link.world; r++)
+        if (r != w->link.rank)
+            tell(w, r, kind);
+}
+
+/* Reads what other ranks have noted, and answers. Fails if one of them has given up. */
+static weir_status hear(weir_comm_wire *w)
+{
+    uint64_t word[WEIR_NOTE_WORDS];
+    int      from;
+
+    while (w->link.ops->noted(&w->link, &from, word)) {
+        other_rank *const p = &w->peers[from];
+        switch ((note_kind)(word[0] & 0xff)) {
+        case NOTE_ASK:
+            tell(w, from, NOTE_TELL);
+            break;
+        case NOTE_TELL:
+        case NOTE_LEFT:
+            p->answered = true;
+            p->left |= (word[0] & 0xff) == NOTE_LEFT;
+            p->number = word[1];
+            break;
+        case NOTE_BROKEN:
+            return fail_told(w, word);
+        }
+    }
+    return WEIR_OK;
+}
+
+/* ---- exchanges ---- */
+
+void weir_wire_send(weir_comm_wire *w, const void *at, size_t bytes, int peer)
+{
+    if (bytes > 0)
+        w->send[w->ns++] = (weir_move){(void *)(uintptr_t)at, bytes, peer, false};
+}
+
+void weir_wire_recv(weir_comm_wire *w, void *at, size_t bytes, int peer)
+{
+    if (bytes > 0)
+        w->recv[w->nr++] = (weir_move){at, bytes, peer, false};
+}
+
+/* Fails if a header that has arrived is not this rank's. */
+static weir_status check_heads(weir_comm_wire *w)
+{
+    for (int i = 0; i < w->nr; i++) {
+        const weir_move *const m = &w->recv[i];
+        const uint64_t *const  its = w->peers[m->peer].head;
+        if (m->done && m->at == its && memcmp(its, w->head, sizeof w->head) != 0)
+            return give_up(w, DIFFERS, m->peer, (uint32_t)its[1]);
+    }
+    return WEIR_OK;
+}
+
+/* A rank that has left and is missing here will not come. */
+static weir_status check_left(weir_comm_wire *w)
+{
+    for (int r = 0; r < w->link.world && of_all(w->now); r++)
+        if (w->peers[r].left && w->peers[r].number < w->number)
+            return give_up(w, LEFT, r, 0);
+    return WEIR_OK;
+}
+
+static void nap(long ns)
+{
+    const struct timespec t = {.tv_nsec = ns};
+
+    (void)weir_env_get()->nanosleep(&t, NULL);
+}
+
+static bool is_waited_for(weir_comm_wire *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool waited = w->waited;
+    pthread_mutex_unlock(&w->lock);
+    return waited;
+}
+
+/* One test of the exchange that does not find it done: hears notes, asks, watches the deadline. */
+static weir_status pause_between(weir_comm_wire *w, uint64_t tests, int waited_for)
+{
+    WEIR_TRY(hear(w));
+    WEIR_TRY(check_heads(w));
+    WEIR_TRY(check_left(w));
+    const double now = weir_now();
+    if (now >= w->until)
+        return blame_one(w, waited_for);
+    if (now >= w->ask) {
+        tell_all(w, NOTE_ASK);
+        w->ask = now + w->timeout / 6;
+    }
+    if (tests < SPINS || (tests < SPINS_WAITED && is_waited_for(w)))
+        sched_yield();
+    else
+        nap(NAP_NS);
+    return WEIR_OK;
+}
+
+weir_status weir_wire_exchange(weir_comm_wire *w)
+{
+    bool done = false;
+    int  waited_for = w->link.rank;
+
+    weir_status status = w->link.ops->exchange(&w->link, w->send, w->ns, w->recv, w->nr);
+    for (uint64_t tests = 0; status == WEIR_OK && !done; tests++) {
+        status = w->link.ops->test(&w->link, &done, &waited_for);
+        if (status != WEIR_OK || done) {
+            const weir_status heads = check_heads(w);   /* explains a wrong size better */
+            status = heads != WEIR_OK ? heads : status;
+        } else {
+            status = pause_between(w, tests, waited_for);
+        }
+    }
+    w->ns = w->nr = 0;
+    return status;
+}
+
+/* ---- collectives ---- */
+
+/* Adds the headers to the first exchange. */
+static void add_heads(weir_comm_wire *w)
+{
+    const weir_collective *const job = w->now;
+
+    memcpy(w->head, (uint64_t[]){of_all(job) ? w->number : 1, described(job), (uint64_t)job->count,
+                                 (uint64_t)w->order}, sizeof w->head);
+    for (int r = 0; r < w->link.world; r++) {
+        w->peers[r].answered = false;
+        if (r == w->link.rank)
+            continue;
+        if (weir_collective_sends(job, w->link.rank, r))
+            weir_wire_send(w, w->head, sizeof w->head, r);
+        if (weir_collective_receives(job, w->link.rank, r))
+            weir_wire_recv(w, w->peers[r].head, sizeof w->peers[r].head, r);
+    }
+}
+
+static weir_status perform(weir_comm_wire *w, const weir_collective *job)
+{
+    w->now = job;
+    w->begun++;
+    w->number += of_all(job);
+    if (w->link.ops->begin && !w->link.ops->begin(&w->link, w->begun))
+        return weir_fail(WEIR_ERR_COMM, "rank %d stops before collective %llu, as its spec says",
+                         w->link.rank, (unsigned long long)w->begun);
+    w->until = weir_now() + w->timeout;
+    w->ask = weir_now() + w->timeout / 6;
+    add_heads(w);
+    return w->perform(w, job);
+}
+
+/* ---- the thread ---- */
+
+static void breaks(weir_comm_wire *w, weir_status status)
+{
+    w->broken = status;
+    weir_failure_get(&w->failure);
+}
+
+/* Waits for work, or a moment. The lock is held. */
+static void idle(weir_comm_wire *w)
+{
+    struct timespec until;
+
+    (void)weir_env_get()->clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += IDLE_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(&w->work, &w->lock, &until);
+}
+
+static weir_status prepare(weir_comm_wire *w)
+{
+    w->link.deadline = weir_now() + (w->timeout > OPEN_SECONDS ? w->timeout : OPEN_SECONDS);
+    WEIR_TRY(w->link.ops->open(&w->link, w->spec));
+    const size_t n = (size_t)w->link.world;
+    w->peers = weir_mem_zalloc(n, sizeof *w->peers);
+    w->operands = weir_mem_zalloc(n, sizeof *w->operands);
+    w->send = weir_mem_zalloc(2 * n, sizeof *w->send);
+    w->recv = weir_mem_zalloc(2 * n, sizeof *w->recv);
+    if (w->peers && w->operands && w->send && w->recv)
+        return WEIR_OK;
+    w->link.ops->close(&w->link, false);
+    return WEIR_ERR_NOMEM;
+}
+
+/* Performs what is posted until the communicator is closed. The lock is held. */
+static void serve(weir_comm_wire *w)
+{
+    while (!w->stop || (w->posted > w->done && w->broken == WEIR_OK)) {
+        if (w->broken != WEIR_OK) {
+            w->done = w->posted;
+            pthread_cond_broadcast(&w->done_one);
+            idle(w);
+            continue;
+        }
+        const bool busy = w->posted > w->done;
+        if (!busy)
+            idle(w);
+        const weir_collective *const job = &w->job[w->done % QUEUE];
+        pthread_mutex_unlock(&w->lock);
+        const weir_status status = busy ? perform(w, job) : hear(w);
+        pthread_mutex_lock(&w->lock);
+        if (status != WEIR_OK)
+            breaks(w, status);
+        w->done += busy;
+        pthread_cond_broadcast(&w->done_one);
+    }
+}
+
+/* Waits until all others have left, or the timeout. */
+static bool all_leave(weir_comm_wire *w)
+{
+    const double until = weir_now() + w->timeout;
+    int          here = w->link.world;
+
+    tell_all(w, NOTE_LEFT);
+    while (here > 1 && weir_now() < until && hear(w) == WEIR_OK) {
+        here = 1;
+        for (int r = 0; r < w->link.world; r++)
+            here += r != w->link.rank && !w->peers[r].left;
+        nap(NAP_NS);
+    }
+    return here == 1;
+}
+
+static void *run(void *arg)
+{
+    weir_comm_wire *const  w = arg;
+    const weir_status status = prepare(w);
+
+    pthread_mutex_lock(&w->lock);
+    if (status != WEIR_OK)
+        breaks(w, status);
+    w->opening = status;
+    w->opened = true;
+    pthread_cond_broadcast(&w->done_one);
+    if (status == WEIR_OK)
+        serve(w);
+    pthread_mutex_unlock(&w->lock);
+    if (status != WEIR_OK)
+        return NULL;
+    bool orderly = false;
+    if (w->broken == WEIR_OK && w->link.ops->waits)
+        orderly = all_leave(w);
+    else if (w->broken == WEIR_OK)
+        tell_all(w, NOTE_LEFT);
+    w->link.ops->close(&w->link, orderly);
+    return NULL;
+}
+
+/* ---- the device's thread ---- */
+
+static void destroy(weir_comm_wire *w)
+{
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->work);
+    pthread_cond_destroy(&w->done_one);
+    weir_mem_free(w->peers);
+    weir_mem_free(w->operands);
+    weir_mem_free(w->send);
+    weir_mem_free(w->recv);
+    weir_mem_free(w);
+}
+
+weir_comm_wire *weir_wire_new(const weir_wire_options *o)
+{
+    weir_comm_wire *const w = weir_mem_zalloc(1, sizeof *w);
+
+    if (!w)
+        return NULL;
+    w->link.ops = o->ops;
+    w->spec = o->spec;
+    w->timeout = o->timeout;
+    w->order = o->order;
+    w->perform = o->perform;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->work, NULL);
+    pthread_cond_init(&w->done_one, NULL);
+    if (weir_env_get()->pthread_create(&w->thread, NULL, run, w) != 0) {
+        destroy(w);
+        return WEIR_FAIL_NULL(WEIR_ERR_NOMEM, "weir_comm_open: no thread for the wire can be "
+                                              "started");
+    }
+    pthread_mutex_lock(&w->lock);
+    while (!w->opened)
+        pthread_cond_wait(&w->done_one, &w->lock);
+    const weir_status status = w->opening;  /* it may have broken since: that is told later */
+    pthread_mutex_unlock(&w->lock);
+    if (status == WEIR_OK)
+        return w;
+    (void)weir_env_get()->pthread_join(w->thread, NULL);
+    weir_failure_set(&w->failure);
+    destroy(w);
+    return NULL;
+}
+
+void weir_wire_free(weir_comm_wire *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    (void)weir_env_get()->pthread_join(w->thread, NULL);
+    destroy(w);
+}
+
+uint64_t weir_wire_post(weir_comm_wire *w, const weir_collective *job)
+{
+    pthread_mutex_lock(&w->lock);
+    while (w->posted - w->done >= QUEUE)
+        pthread_cond_wait(&w->done_one, &w->lock);
+    w->job[w->posted++ % QUEUE] = *job;
+    const uint64_t ticket = w->posted;
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    return ticket;
+}
+
+weir_status weir_wire_wait(weir_comm_wire *w, uint64_t ticket)
+{
+    pthread_mutex_lock(&w->lock);
+    w->waited = true;
+    while (w->done < ticket)
+        pthread_cond_wait(&w->done_one, &w->lock);
+    w->waited = false;
+    const weir_status status = w->broken;
+    if (status != WEIR_OK)
+        weir_failure_set(&w->failure);
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* collective.c - the kernels of collectives: they hand operands to the communicator, and move this
+ * rank's own part, which never leaves it. The window in which others' operands arrive is their
+ * workspace, so plans count it. */
+#include "device/collective.h"
+
+#include <string.h>
+
+#include "core/attr.h"
+#include "core/dtype.h"
+#include "core/mem.h"
+#include "device/cpu/kernels.h"
+
+typedef struct collective {
+    weir_comm      *comm;
+    weir_collective job;        /* without operands */
+    size_t          bytes;      /* of the whole tensor, count elements */
+} collective;
+
+/* What this rank has of the result before anything is exchanged. */
+static void move_own(const collective *s, const weir_collective *job)
+{
+    const size_t part = s->bytes / (size_t)s->comm->world;
+
+    if (job->kind == WEIR_ALL_GATHER && part > 0)
+        memcpy((char *)job->dst + (size_t)s->comm->rank * part, job->src, part);
+    if (job->kind == WEIR_BROADCAST && s->comm->rank == job->peer && job->dst != job->src &&
+        s->bytes > 0)
+        memcpy(job->dst, job->src, s->bytes);
+}
+
+static weir_status run(const weir_kargs *k)
+{
+    const collective *const s = k->state;
+    weir_collective         job = s->job;
+
+    job.src = k->call->nin > 0 ? k->src[0] : NULL;
+    job.dst = k->dst[0];
+    job.work = k->work;
+    move_own(s, &job);
+    WEIR_TRY(s->comm->run(s->comm, &job));
+    if (job.kind == WEIR_SEND)
+        *(float *)k->dst[0] = 0;        /* the token */
+    if (job.kind == WEIR_REDUCE && s->comm->rank != job.peer && s->bytes > 0)
+        memset(k->dst[0], 0, s->bytes);
+    return WEIR_OK;
+}
+
+/* The larger operand describes the collective: the one that holds the parts of all ranks. */
+static weir_status choose(const weir_call *c, weir_collective_kind kind, weir_kernel *out)
+{
+    const weir_collective_attr *const a = c->attr;
+    const bool         result = kind == WEIR_ALL_GATHER || kind == WEIR_RECV;
+    const weir_desc   *whole = result ? &c->out[0].desc : &c->in[0].desc;
+    collective *const  s = weir_mem_alloc(sizeof *s);
+
+    if (!s)
+        return WEIR_ERR_NOMEM;
+    *s = (collective){.comm = (weir_comm *)(uintptr_t)a->comm,
+                      .job = {.kind = kind, .dtype = whole->dtype, .peer = (int)a->peer,
+                              .count = weir_shape_count(whole)},
+                      .bytes = weir_shape_bytes(whole)};
+    *out = (weir_kernel){.run = run, .work = s->comm->work(s->comm, &s->job), .state = s,
+                         .destroy = weir_mem_free, .impl = "comm"};
+    return WEIR_OK;
+}
+
+#define KERNEL(id, kind)                                                                           \
+    weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out)                \
+    {                                                                                              \
+        (void)d;                                                                                   \
+        return choose(c, kind, out);                                                               \
+    }
+
+KERNEL(all_reduce, WEIR_ALL_REDUCE)
+KERNEL(reduce_scatter, WEIR_REDUCE_SCATTER)
+KERNEL(all_gather, WEIR_ALL_GATHER)
+KERNEL(broadcast_from, WEIR_BROADCAST)
+KERNEL(reduce_to, WEIR_REDUCE)
+KERNEL(send_to, WEIR_SEND)
+KERNEL(recv_from, WEIR_RECV)
