@@ -89,7 +89,7 @@ if(have_cuda)
     weir_cuda_also(test_cuda cpu/drive_kernel.c cpu/move.c cpu/pack.c cpu/quantize.c cpu/sign.c)
     weir_cuda_lab(test_cuda)
 endif()
-weir_sources(test_model test/model layer_tree layers metrics optim optim_states options precision recurrent
+weir_sources(test_model test/model layer_tree layers metrics optim optim_states options parallel precision recurrent
     sequential summary)
 weir_sources(test_model test/model/data augment data data_fuzz)
 weir_sources(test_model test/model/file disk_fault file_fuzz graph_file graph_fuzz resume weights)

@@ -47,6 +47,12 @@ compare gan 40
 compare charlm 20 --model gpt
 compare charlm 20 --model lstm
 
+"$build/parallel" 1 >"$work/parallel.1" && "$build/parallel" 4 >"$work/parallel.4"
+check "$?" "parallel trains with 1 and with 4 processes"
+grep '^bits ' "$work/parallel.1" >"$work/bits.1"
+grep '^bits ' "$work/parallel.4" | diff "$work/bits.1" -
+check "$?" "4 processes have the bits of one: $(cat "$work/bits.1")"
+
 for mode in off on; do
     "$build/gan" --graph "$mode" >"$work/gan.txt"
     grep -qE '^draws (2\.[89]|3\.[01])' "$work/gan.txt"

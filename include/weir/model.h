@@ -17,6 +17,7 @@
 #define WEIR_MODEL_PUBLIC_H
 
 #include "weir/base.h"
+#include "weir/comm.h"
 #include "weir/device.h"
 #include "weir/graph.h"
 #include "weir/op.h"
@@ -222,6 +223,36 @@ WEIR_API weir_status weir_optim_update_if(weir_optim *o, weir_tensor *condition,
  * of weir_optim_update, such as ERR_SHAPE and ERR_DTYPE. */
 WEIR_API weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss);
 WEIR_API weir_status weir_optim_apply(weir_optim *o);
+
+/* ---- data parallelism: one model on all ranks of a communicator, each with its own data ---- */
+
+/* micro_batches: calls of weir_optim_accumulate for each weir_optim_apply; 0: 1. bucket: gradients
+ * smaller than this many bytes are copied together and summed as one, up to that size; larger ones
+ * are summed where they are; 0: 1 MiB. Neither changes a bit. model: its parameters and states
+ * become those of rank 0 at once; NULL: none do. */
+typedef struct weir_parallel_options {
+    int64_t     micro_batches;
+    size_t      bucket;
+    weir_model *model;
+} weir_parallel_options;
+
+/* From now on weir_minimize and weir_optim_apply sum the gradients over the ranks of c, in its
+ * order, and scale the sums by 1 / (ranks * micro_batches), before clipping and updates. So ranks
+ * stay equal to the bit, and where each has one micro-batch, order serial gives the bits of one
+ * process that accumulates the micro-batches in the order of ranks: the same call there, with a
+ * communicator of one rank and micro_batches = their number. (Running statistics of batch norm are
+ * each rank's own.) All ranks must call this with the same options: ERR_COMM. A parameter that
+ * differs between ranks at its first gradient is ERR_STATE. c, borrowed, must outlive o. options
+ * NULL: all defaults. ERR_INVALID for micro_batches below 0; ERR_STATE after the first update. */
+WEIR_API weir_status weir_data_parallel(weir_optim *o, weir_comm *c,
+                                        const weir_parallel_options *options);
+
+/* The first part of such a step, for programs that go on with weir_optim_update: the gradients of n
+ * pairs, of any shapes and of dtype f32 or f64, summed over the ranks and scaled, into out, which
+ * may be pairs; pairs themselves for an optimiser without a communicator. ERR_STATE for a parameter
+ * that differs between ranks. The new gradients are borrowed from the innermost scope. */
+WEIR_API weir_status weir_optim_reduce(weir_optim *o, const weir_pair *pairs, size_t n,
+                                       weir_pair *out);
 
 /* ---- mixed precision: f32 parameters, products in half ---- */
 

@@ -267,6 +267,8 @@ static weir_status finish(weir_optim *o, weir_pair *pairs, size_t n)
 {
     weir_tensor *finite = NULL;
 
+    if (o->reduce)
+        WEIR_TRY(o->reduce(o, pairs, n, pairs));
     if (o->scaler)
         WEIR_TRY(weir_scaler_unscale(o->scaler, pairs, n, pairs, &finite));
     WEIR_TRY(limit_all(o, pairs, n));
@@ -450,7 +452,7 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     size_t           n;
 
     WEIR_TRY(backward(o, loss, &pairs, &n));
-    if (n == 0 || (o->clip_norm == 0 && o->clip_value == 0 && !o->scaler))
+    if (n == 0 || (o->clip_norm == 0 && o->clip_value == 0 && !o->scaler && !o->reduce))
         return weir_optim_update(o, pairs, n);
     weir_pair *const own = weir_host_alloc(n * sizeof *own);
     if (!own)

@@ -13,6 +13,7 @@ typedef struct weir_slot {
     weir_tensor *param;         /* referenced */
     weir_tensor *state[WEIR_PARTS]; /* as the method names them, NULL: unused. In optim.states */
     weir_tensor *sum;           /* of gradients not applied yet, or none. Listed there too */
+    bool         equal;         /* data parallelism: all ranks had the same elements */
 } weir_slot;
 
 /* The functions and facts in which optimisers differ. */
@@ -36,6 +37,12 @@ struct weir_optim {
     double               first;         /* initial value of states */
     double               clip_norm, clip_value;     /* 0: gradients are not limited */
     weir_scaler         *scaler;        /* of losses, borrowed; or NULL */
+    weir_comm           *comm;          /* of the ranks that train the model, borrowed; or NULL */
+    /* Sums gradients over the ranks and scales them; NULL: there is nothing to do. out may be
+     * pairs. */
+    weir_status        (*reduce)(weir_optim *o, const weir_pair *pairs, size_t n, weir_pair *out);
+    int64_t              micro_batches; /* that each rank accumulates for an update */
+    size_t               bucket;        /* bytes of gradients that are summed as one */
     double               rate;
     weir_tensor         *lr[WEIR_RATES]; /* scalar inputs, one per type of parameter */
     weir_tensor         *step;          /* if counted: scalar f64, also the first of states */

@@ -1,0 +1,201 @@
+/* parallel.c - data parallelism: gradients summed over the ranks of a communicator.
+ *
+ * Small gradients are joined into one message, since each costs a constant time; large ones would
+ * only be copied. Sums go element by element in the order of ranks, so the cut changes no bit. */
+#include <string.h>
+
+#include "model/optim.h"
+
+enum { BUCKET = 1 << 20 };
+
+/* ---- beginning ---- */
+
+/* What ranks must agree on, as bytes. */
+typedef struct agreement {
+    int64_t micro_batches;
+    uint64_t bucket, params, states;
+} agreement;
+
+static weir_status agree(weir_comm *c, const weir_optim *o, const weir_model *m)
+{
+    const agreement mine = {o->micro_batches, o->bucket, m ? weir_model_param_count(m) : 0,
+                            m ? weir_model_state_count(m) : 0};
+    bool            equal;
+
+    WEIR_TRY(weir_comm_equal(c, &mine, sizeof mine, &equal));
+    return equal ? WEIR_OK
+                 : weir_fail(WEIR_ERR_COMM, "data_parallel: ranks differ in micro_batches, bucket "
+                             "or the number of the model's parameters or states; this one has "
+                             "%lld, %zu, %zu and %zu", (long long)mine.micro_batches, o->bucket,
+                             (size_t)mine.params, (size_t)mine.states);
+}
+
+static weir_status share_model(weir_comm *c, const weir_model *m)
+{
+    for (size_t i = 0; i < weir_model_param_count(m); i++)
+        WEIR_TRY(weir_comm_share(c, weir_model_param(m, i), 0));
+    for (size_t i = 0; i < weir_model_state_count(m); i++)
+        WEIR_TRY(weir_comm_share(c, weir_model_state(m, i), 0));
+    return WEIR_OK;
+}
+
+weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_options *options)
+{
+    const weir_parallel_options p = options ? *options : (weir_parallel_options){0};
+
+    if (!o || !c)
+        return weir_fail_null("data_parallel", o ? "communicator" : "optimiser");
+    if (p.micro_batches < 0)
+        return weir_fail(WEIR_ERR_INVALID, "data_parallel: %lld micro-batches",
+                         (long long)p.micro_batches);
+    if (o->slots.n > 0)
+        return weir_fail(WEIR_ERR_STATE, "data_parallel: the optimiser has updated %zu parameters "
+                         "already", o->slots.n);
+    o->micro_batches = p.micro_batches > 0 ? p.micro_batches : 1;
+    o->bucket = p.bucket > 0 ? p.bucket : BUCKET;
+    WEIR_TRY(agree(c, o, p.model));
+    if (p.model)
+        WEIR_TRY(share_model(c, p.model));
+    o->comm = c;
+    o->reduce = weir_comm_world(c) > 1 || o->micro_batches > 1 ? weir_optim_reduce : NULL;
+    return WEIR_OK;
+}
+
+/* ---- parameters ---- */
+
+/* Mixes bytes into a number: a sum of SplitMix64's. Ranks compare it in place of the elements. */
+static uint64_t digest_of(const unsigned char *data, size_t bytes)
+{
+    uint64_t h = bytes, word;
+
+    for (size_t i = 0; i < bytes; i += sizeof word) {
+        word = 0;
+        memcpy(&word, data + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+        h ^= word;
+        h = weir_splitmix64(&h);
+    }
+    return h;
+}
+
+/* Ranks that begin with other parameters would never meet. */
+static weir_status check_equal(weir_optim *o, weir_tensor *param)
+{
+    weir_slot *const s = weir_optim_slot(o, param);
+    const size_t     bytes = weir_tensor_bytes(param);
+    bool             equal = true;
+    uint64_t         digest = 0;
+
+    if (!s || s->equal || weir_comm_world(o->comm) == 1)
+        return s ? WEIR_OK : weir_error_status();
+    void *const data = weir_host_alloc(bytes + 1);
+    if (!data)
+        return weir_error_status();
+    const weir_status status = weir_read(param, data, bytes);
+    if (status == WEIR_OK)
+        digest = digest_of(data, bytes);
+    weir_host_free(data);
+    WEIR_TRY(status);
+    WEIR_TRY(weir_comm_equal(o->comm, &digest, sizeof digest, &equal));
+    if (!equal)
+        return weir_fail(WEIR_ERR_STATE, "data_parallel: parameter '%s' differs between ranks: "
+                         "name the model in the options, or call weir_comm_share",
+                         weir_tensor_name(param));
+    s->equal = true;
+    return WEIR_OK;
+}
+
+/* ---- sums ---- */
+
+static int64_t elements_of(const weir_tensor *t)
+{
+    const weir_desc d = weir_tensor_desc(t);
+    int64_t         n = 1;
+
+    for (int i = 0; i < d.ndim; i++)
+        n *= d.dim[i];
+    return n;
+}
+
+static weir_tensor *sum_and_scale(const weir_optim *o, weir_tensor *grad)
+{
+    const double ranks = weir_comm_world(o->comm);
+    const double m = ranks * (double)o->micro_batches;
+
+    return weir_affine(weir_all_reduce(o->comm, grad), 1 / m, 0);
+}
+
+/* Sums n gradients of one type as one tensor. */
+static weir_status sum_joined(const weir_optim *o, const weir_pair *pairs, size_t n,
+                              weir_tensor **part, weir_pair *out)
+{
+    int64_t at = 0;
+
+    for (size_t i = 0; i < n; i++)
+        part[i] = weir_reshape(pairs[i].grad, 1, (int64_t[]){-1});
+    weir_tensor *const sum = sum_and_scale(o, weir_concat((int)n, part, 0));
+    for (size_t i = 0; i < n; i++) {
+        const weir_desc d = weir_tensor_desc(pairs[i].grad);
+        const int64_t   end = at + elements_of(pairs[i].grad);
+        weir_tensor    *one = weir_slice(sum, (int64_t[]){at}, (int64_t[]){end}, (int64_t[]){1});
+        one = weir_reshape(one, d.ndim, d.dim);
+        if (!one)
+            return weir_error_status();
+        out[i] = (weir_pair){pairs[i].param, one};
+        at = end;
+    }
+    return WEIR_OK;
+}
+
+/* The number of pairs from the first on that are summed as one: of one rank, nothing is sent. */
+static size_t bucket_of(const weir_optim *o, const weir_pair *pairs, size_t n)
+{
+    const weir_dtype type = weir_tensor_desc(pairs[0].grad).dtype;
+    size_t           bytes = weir_tensor_bytes(pairs[0].grad), k = 1;
+
+    if (weir_comm_world(o->comm) == 1)
+        return 1;
+    while (k < n && weir_tensor_desc(pairs[k].grad).dtype == type &&
+           bytes + weir_tensor_bytes(pairs[k].grad) <= o->bucket)
+        bytes += weir_tensor_bytes(pairs[k++].grad);
+    return k;
+}
+
+static weir_status sum_all(const weir_optim *o, const weir_pair *pairs, size_t n,
+                           weir_tensor **part, weir_pair *out)
+{
+    for (size_t i = 0, k; i < n; i += k) {
+        k = bucket_of(o, pairs + i, n - i);
+        if (k > 1) {
+            WEIR_TRY(sum_joined(o, pairs + i, k, part, out + i));
+            continue;
+        }
+        weir_tensor *const sum = sum_and_scale(o, pairs[i].grad);
+        if (!sum)
+            return weir_error_status();
+        out[i] = (weir_pair){pairs[i].param, sum};
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_optim_reduce(weir_optim *o, const weir_pair *pairs, size_t n, weir_pair *out)
+{
+    if (!o || !pairs || !out)
+        return weir_poison(weir_fail_null("optim_reduce", !o      ? "optimiser"
+                                                          : pairs ? "out"
+                                                                  : "pairs"));
+    for (size_t i = 0; i < n; i++)
+        if (!pairs[i].param || !pairs[i].grad)
+            return weir_poison(weir_fail_null("optim_reduce", "a tensor of pairs"));
+    if (!o->reduce) {
+        memmove(out, pairs, n * sizeof *out);
+        return WEIR_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        WEIR_TRY(check_equal(o, pairs[i].param));
+    weir_tensor **const part = weir_host_alloc((n + 1) * sizeof(weir_tensor *));
+    if (!part)
+        return weir_poison(weir_error_status());
+    const weir_status status = sum_all(o, pairs, n, part, out);
+    weir_host_free(part);
+    return status != WEIR_OK ? weir_poison(status) : WEIR_OK;
+}
