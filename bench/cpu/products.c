@@ -1,16 +1,19 @@
 /* products.c - matrix products of a transformer's step by each implementation, as shares of the
  * processor's multiply-add peak.
  *
- * `products [THREADS [ROUNDS]]` prints a table. In each round a loop of multiply-adds in registers
- * and each implementation take turns; a time is the smallest of all rounds, a share is that time's
- * rate over the highest rate of the loop. Each product runs on SETS sets of operands in turn, so
- * that they come from memory as in a step, not from the first caches. With one thread the clock is
- * the thread's own, which other processes do not advance. Build: `cmake --build build --target
- * products`. */
+ * `products [THREADS [ROUNDS [SHAPE...]]]` prints a table; a shape is 128x10x784 for m, n, k, with
+ * ta or tb behind it where an operand is stored transposed.
+ *
+ * In each round a loop of multiply-adds in registers and each implementation take turns; a time is
+ * the smallest of all rounds, a share is that time's rate over the highest rate of the loop. Each
+ * product runs on SETS sets of operands in turn, so that they come from memory as in a step, not
+ * from the first caches. With one thread the clock is the process's own, which other processes do
+ * not advance. Build: `cmake --build build --target products`. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "weir.h"
@@ -199,20 +202,36 @@ static void row(const shape *s, int threads, int rounds, double total[LIBRARIES 
     fflush(stdout);
 }
 
+static bool parse(const char *text, shape *s)
+{
+    long long m, n, k;
+    int       end = 0;
+    if (sscanf(text, "%lldx%lldx%lld%n", &m, &n, &k, &end) != 3 || m < 1 || n < 1 || k < 1)
+        return false;
+    *s = (shape){m, n, k, strstr(text + end, "ta") != NULL, strstr(text + end, "tb") != NULL};
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const int threads = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 10;
     double    total[LIBRARIES + 1] = {0};
     if (threads < 1 || threads > MOST_THREADS || rounds < 1) {
-        fprintf(stderr, "usage: products [THREADS [ROUNDS]]\n");
+        fprintf(stderr, "usage: products [THREADS [ROUNDS [SHAPE...]]]\n");
         return 2;
     }
     printf("%d thread%s, %d rounds; GF/s (share of the peak)\n\n", threads, threads > 1 ? "s" : "",
            rounds);
     printf("| m x n x k | peak | chosen | own | OpenBLAS | oneDNN |\n");
     printf("|---|---:|---:|---:|---:|---:|\n");
-    for (int i = 0; i < SHAPES; i++)
-        row(&shapes[i], threads, rounds, total);
+    for (int i = 0; i < (argc > 3 ? argc - 3 : SHAPES); i++) {
+        shape own;
+        if (argc > 3 && !parse(argv[3 + i], &own)) {
+            fprintf(stderr, "%s is no shape\n", argv[3 + i]);
+            return 2;
+        }
+        row(argc > 3 ? &own : &shapes[i], threads, rounds, total);
+    }
     printf("| all: share of the peak | |");
     for (int i = 0; i < LIBRARIES; i++)
         printf(" %.2f |", total[LIBRARIES] / total[i]);
