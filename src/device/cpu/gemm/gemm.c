@@ -1,9 +1,11 @@
 /* gemm.c - plans and runs a matrix product: small ones directly on the operands, large ones from
- * packed panels and strips, or by OpenBLAS.
+ * packed strips, or by OpenBLAS.
  *
  * Blocking after Goto and van de Geijn (2008): for a depth of kb at a time, all workers pack strips
- * of B (k x nr) and panels of A (mr x k), then compute tiles of C; a panel stays in the L1 cache
- * while the strips of its tile come from L2. Tiles and blocks depend on shapes alone. */
+ * of B (k x nr), as many as the L2 cache holds, then compute tiles of C; the rows of a tile stay in
+ * the L1 cache while the strips come from L2. Rows of A are read where they are stored, since
+ * packing them would wait for memory. Only transposed ones, and rows that would push each other out
+ * of L1, are packed into panels (mr x k). Tiles and blocks depend on shapes alone. */
 #include "device/cpu/gemm/gemm.h"
 
 #include <limits.h>
@@ -19,12 +21,14 @@ enum {
     SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed, */
     ALONE = 1024 * 1024, /* ... if a single worker computes the product */
     SERIAL = 256 * 1024, /* multiply-adds below which one worker computes all */
-    DEPTH_BYTES = 1024,  /* of a row of a panel */
-    ROWS_AT_A_TIME = 1792,
-    COLUMNS_AT_A_TIME = 3072,
+    DEPTH_BYTES = 2048,  /* of a row of a panel */
+    BLOCK_BYTES = 1024 * 1024, /* of the strips of a block */
+    ROWS_AT_A_TIME = 1792,  /* packed */
+    ALIAS_BYTES = 4096,     /* rows so far apart lie in the same lines of L1 */
     TILE_PANELS = 8,
-    TILE_STRIPS = 16,
-    TASKS = 32,             /* target number, so that workers finish together */
+    PACK_PANELS = 8,        /* or strips that a task packs */
+    PACK_DEPTH = 32,        /* of them at a time, so that lines they share are read once */
+    TASKS = 64,             /* target number, so that workers finish together */
     STRIP_BYTES = 16 * 1024 /* of the strip that small products pack on the stack */
 };
 
@@ -81,12 +85,34 @@ static void run_small(const weir_gemm *g, const void *a, const void *b, void *c,
 /* One block: rows i.. of A, columns j.. of B, depth p.. of both. */
 typedef struct block {
     const weir_gemm *g;
-    const char      *a, *b;
+    const char      *a, *b, *bias; /* bias: NULL except for the last depth */
     char            *c, *panels, *strips;
     int64_t          i, mi, j, nj, p, kp;
-    int64_t          npanels, nstrips, tiles_across;
+    int64_t          npanels, nstrips, tiles_down, tiles_across; /* npanels: packed */
     bool             add;
 } block;
+
+/* Packs `count` rows or columns of a matrix, from `first` on, as panels or strips of `width` (the
+ * last is padded to `least`). along: k is contiguous. */
+typedef struct packing {
+    const char *from;
+    char       *to;
+    int64_t     ld, width, least, count, kp;
+    bool        along;
+} packing;
+
+static void pack_some(const block *x, const packing *p, int64_t first, int64_t end)
+{
+    const weir_gemm_kernel *const k = x->g->with;
+    const int64_t                 size = (int64_t)x->g->size;
+    for (int64_t q = 0; q < p->kp; q += PACK_DEPTH)
+        for (int64_t r = first; r < end; r += p->width) {
+            const int64_t n = smaller(p->width, p->count - r), wide = n > p->least ? n : p->least;
+            k->pack(p->to + (r * p->kp + q * wide) * size, (int)wide, (int)n,
+                    smaller(PACK_DEPTH, p->kp - q),
+                    p->from + (p->along ? r * p->ld + q : q * p->ld + r) * size, p->ld, p->along);
+        }
+}
 
 static void pack_task(void *ctx, int64_t task)
 {
@@ -94,16 +120,20 @@ static void pack_task(void *ctx, int64_t task)
     const weir_gemm_shape *const  s = &x->g->shape;
     const weir_gemm_kernel *const k = x->g->with;
     const int64_t                 size = (int64_t)x->g->size, mr = x->g->mr;
-    if (task < x->npanels) {
-        const int64_t r = task * mr, row = x->i + r;
-        const int     rows = (int)smaller(mr, x->mi - r);
-        k->pack(x->panels + r * x->kp * size, rows, rows, x->kp,
-                x->a + (s->ta ? x->p * s->lda + row : row * s->lda + x->p) * size, s->lda, !s->ta);
+    const int64_t                 groups = divide_up(x->npanels, PACK_PANELS);
+    if (task < groups) {
+        const packing p = {
+            .from = x->a + (s->ta ? x->p * s->lda + x->i : x->i * s->lda + x->p) * size,
+            .to = x->panels, .ld = s->lda, .width = mr, .count = x->mi, .kp = x->kp,
+            .along = !s->ta};
+        pack_some(x, &p, task * PACK_PANELS * mr, smaller((task + 1) * PACK_PANELS * mr, x->mi));
         return;
     }
-    const int64_t r = (task - x->npanels) * k->nr, col = x->j + r;
-    k->pack(x->strips + r * x->kp * size, k->nr, (int)smaller(k->nr, x->nj - r), x->kp,
-            x->b + (s->tb ? col * s->ldb + x->p : x->p * s->ldb + col) * size, s->ldb, s->tb);
+    const packing p = {.from = x->b + (s->tb ? x->j * s->ldb + x->p : x->p * s->ldb + x->j) * size,
+                       .to = x->strips, .ld = s->ldb, .width = k->nr, .least = k->nr,
+                       .count = x->nj, .kp = x->kp, .along = s->tb};
+    const int64_t wide = PACK_PANELS * k->nr, first = (task - groups) * wide;
+    pack_some(x, &p, first, smaller(first + wide, x->nj));
 }
 
 static void tile_task(void *ctx, int64_t task)
@@ -112,17 +142,24 @@ static void tile_task(void *ctx, int64_t task)
     const weir_gemm *const        g = x->g;
     const weir_gemm_kernel *const k = g->with;
     const int64_t                 size = (int64_t)g->size, ldc = g->shape.ldc;
-    const int64_t q0 = task / x->tiles_across * g->tm, q1 = smaller(q0 + g->tm, x->npanels);
+    const int64_t q0 = task / x->tiles_across * g->tm, q1 = smaller(q0 + g->tm, x->tiles_down);
     const int64_t s0 = task % x->tiles_across * g->tn, s1 = smaller(s0 + g->tn, x->nstrips);
 
     for (int64_t q = q0; q < q1; q++) {
         const int64_t i = q * g->mr;
         const int     rows = (int)smaller(g->mr, x->mi - i);
         for (int64_t s = s0; s < s1; s++) {
-            const int64_t j = s * k->nr;
-            k->packed(rows, (int)smaller(k->nr, x->nj - j), x->kp, x->panels + i * x->kp * size,
-                      x->strips + j * x->kp * size, x->c + ((x->i + i) * ldc + x->j + j) * size,
-                      ldc, x->add);
+            const int64_t     j = s * k->nr;
+            const int         cols = (int)smaller(k->nr, x->nj - j);
+            const char *const strip = x->strips + j * x->kp * size;
+            const char *const bias = x->bias ? x->bias + (x->j + j) * size : NULL;
+            char *const       c = x->c + ((x->i + i) * ldc + x->j + j) * size;
+            if (g->panels)
+                k->packed(rows, cols, x->kp, x->panels + i * x->kp * size, strip, c, ldc, x->add,
+                          bias);
+            else
+                k->rows(rows, cols, x->kp, x->a + ((x->i + i) * g->shape.lda + x->p) * size,
+                        g->shape.lda, strip, c, ldc, x->add, bias);
         }
     }
 }
@@ -139,22 +176,24 @@ static void each(const weir_gemm *g, weir_threads *t, int64_t tasks, weir_task_f
 
 static size_t panel_bytes(const weir_gemm *g)
 {
-    const size_t n = (size_t)(smaller(g->mb, g->shape.m) * g->kb) * g->size;
+    const size_t n = g->panels ? (size_t)(smaller(g->mb, g->shape.m) * g->kb) * g->size : 0;
     return (n + 63) & ~(size_t)63;
 }
 
 static void run_block(const weir_gemm *g, weir_threads *t, block *x)
 {
     const weir_gemm_kernel *const k = g->with;
-    x->npanels = divide_up(x->mi, g->mr);
+    x->tiles_down = divide_up(x->mi, g->mr);
+    x->npanels = g->panels ? x->tiles_down : 0;
     x->nstrips = divide_up(x->nj, k->nr);
     x->tiles_across = divide_up(x->nstrips, g->tn);
-    each(g, t, x->npanels + x->nstrips, pack_task, x);
-    each(g, t, divide_up(x->npanels, g->tm) * x->tiles_across, tile_task, x);
+    each(g, t, divide_up(x->npanels, PACK_PANELS) + divide_up(x->nstrips, PACK_PANELS), pack_task,
+         x);
+    each(g, t, divide_up(x->tiles_down, g->tm) * x->tiles_across, tile_task, x);
 }
 
-static void run_large(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
-                      void *work, weir_threads *t)
+static void run_blocks(const weir_gemm *g, const void *a, const void *b, const void *bias, void *c,
+                       bool add, void *work, weir_threads *t)
 {
     const weir_gemm_shape *const s = &g->shape;
     block x = {.g = g, .a = a, .b = b, .c = c, .panels = work};
@@ -164,12 +203,19 @@ static void run_large(const weir_gemm *g, const void *a, const void *b, void *c,
         for (x.p = 0; x.p < s->k; x.p += g->kb) {
             x.kp = smaller(g->kb, s->k - x.p);
             x.add = add || x.p > 0;
+            x.bias = x.p + x.kp == s->k ? bias : NULL;
             for (x.i = 0; x.i < s->m; x.i += g->mb) {
                 x.mi = smaller(g->mb, s->m - x.i);
                 run_block(g, t, &x);
             }
         }
     }
+}
+
+static void run_large(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
+                      void *work, weir_threads *t)
+{
+    run_blocks(g, a, b, NULL, c, add, work, t);
 }
 
 /* ---- empty products and OpenBLAS ---- */
@@ -240,21 +286,36 @@ void weir_gemm_bias(void *c, const void *bias, int64_t m, size_t row_bytes, weir
         weir_parallel(t, (m + r.each - 1) / r.each, bias_task, &r);
 }
 
+void weir_gemm_run_bias(const weir_gemm *g, const void *a, const void *b, const void *bias, void *c,
+                        void *work, weir_threads *t)
+{
+    if (g->run == run_large) {
+        run_blocks(g, a, b, bias, c, false, work, t);
+        return;
+    }
+    weir_gemm_bias(c, bias, g->shape.m, (size_t)g->shape.n * g->size, t);
+    weir_gemm_run(g, a, b, c, true, work, t);
+}
+
 /* ---- plan ---- */
 
-/* Panels x strips of a task: as large as the caches allow, smaller until there are enough tasks. */
+/* Panels x strips of a task: a few panels and all strips of a block, fewer until there are enough
+ * tasks. */
 static void plan_tiles(weir_gemm *g, int64_t nr)
 {
     const int64_t panels = divide_up(smaller(g->mb, g->shape.m), g->mr);
     const int64_t strips = divide_up(smaller(g->nb, g->shape.n), nr);
-    g->tm = smaller(TILE_PANELS, panels);
-    g->tn = smaller(TILE_STRIPS, strips);
-    while (g->tm * g->tn > 1 && divide_up(panels, g->tm) * divide_up(strips, g->tn) < TASKS) {
-        if (g->tm > 1 && (g->tn == 1 || g->tm * g->mr >= g->tn * nr))
-            g->tm = divide_up(g->tm, 2);
-        else
-            g->tn = divide_up(g->tn, 2);
-    }
+    const int64_t each = panels / TASKS;
+    g->tm = each < 1 ? 1 : smaller(each, TILE_PANELS);
+    g->tn = strips;
+    while (g->tn > 1 && divide_up(panels, g->tm) * divide_up(strips, g->tn) < TASKS / 2)
+        g->tn = divide_up(g->tn, 2);
+}
+
+/* True if rows of A can be read where they are. */
+static bool reads_rows(const weir_gemm_shape *s, size_t size)
+{
+    return !s->ta && (size_t)s->lda * size % ALIAS_BYTES != 0;
 }
 
 static void plan_own(weir_gemm *g, double volume)
@@ -274,8 +335,10 @@ static void plan_own(weir_gemm *g, double volume)
     g->run = run_large;
     g->serial = volume <= SERIAL;
     g->kb = even_part(g->shape.k, DEPTH_BYTES / (int64_t)g->size);
-    g->mb = ROWS_AT_A_TIME / g->mr * g->mr;
-    g->nb = COLUMNS_AT_A_TIME / k->nr * k->nr;
+    g->panels = !reads_rows(&g->shape, g->size);
+    g->mb = g->panels ? ROWS_AT_A_TIME / g->mr * g->mr : g->shape.m;
+    g->nb = BLOCK_BYTES / ((int64_t)g->size * g->kb);
+    g->nb = divide_up(even_part(g->shape.n, g->nb), k->nr) * k->nr;
     plan_tiles(g, k->nr);
     const int64_t columns = divide_up(smaller(g->nb, g->shape.n), k->nr) * k->nr;
     g->work = panel_bytes(g) + (size_t)(columns * g->kb) * g->size;
@@ -288,6 +351,25 @@ static bool fits_blas(const weir_gemm_shape *s)
            s->ldb <= INT_MAX && s->ldc <= INT_MAX;
 }
 
+static bool on_intel(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_is("intel");
+#else
+    return false;
+#endif
+}
+
+/* Measured on an Intel Xeon with AVX-512, and with AVX2 alone (bench/tables/products.md): our own
+ * kernels lead where rows of A are read in place and every strip serves many of them. */
+static bool own_leads(const weir_gemm_shape *s)
+{
+    enum { ROWS = 512, COLUMNS = 64, DEPTH = 256 };
+    return s->dtype == WEIR_F32 && reads_rows(s, sizeof(float)) && s->m >= ROWS &&
+           s->n >= COLUMNS && s->k >= DEPTH && weir_cpu_isa() != WEIR_ISA_BASE && on_intel();
+}
+
 void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const weir_openblas *blas,
                     weir_gemm_want want)
 {
@@ -297,7 +379,8 @@ void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const weir_openb
         g->run = run_empty;
         g->impl = "own empty";
     } else if (blas && want != WEIR_GEMM_OWN && fits_blas(shape) &&
-               (want == WEIR_GEMM_OPENBLAS || volume > SMALL || shape->m == 1 || shape->n == 1)) {
+               (want == WEIR_GEMM_OPENBLAS ||
+                ((volume > SMALL || shape->m == 1 || shape->n == 1) && !own_leads(shape)))) {
         g->run = run_blas;
         g->with = blas;
         g->impl = blas->impl;
@@ -340,7 +423,7 @@ bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want)
 {
     if (g->run == run_empty || want == WEIR_GEMM_OWN || want == WEIR_GEMM_OPENBLAS)
         return false;
-    return want == WEIR_GEMM_ONEDNN || onednn_leads(g);
+    return want == WEIR_GEMM_ONEDNN || (!own_leads(&g->shape) && onednn_leads(g));
 }
 
 static weir_status read_want(const char *variable, weir_gemm_want *want)

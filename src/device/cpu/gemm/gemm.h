@@ -24,9 +24,13 @@ typedef struct weir_gemm_kernel {
      * row p of B is b + p*ldb, nr readable elements. add: adds to C instead of overwriting it. */
     void (*direct)(int rows, int cols, int64_t k, const void *a, int64_t rs, int64_t cs,
                    const void *b, int64_t ldb, void *c, int64_t ldc, bool add);
-    /* The same for a packed panel (rs = 1, cs = rows) and a packed strip (ldb = nr). */
+    /* The same for a packed panel (rs = 1, cs = rows) and a packed strip (ldb = nr). bias: cols
+     * elements that are added to each row last; or NULL. */
     void (*packed)(int rows, int cols, int64_t k, const void *a, const void *b, void *c,
-                   int64_t ldc, bool add);
+                   int64_t ldc, bool add, const void *bias);
+    /* The same for rows of A as stored (rs = lda, cs = 1) and a packed strip. */
+    void (*rows)(int rows, int cols, int64_t k, const void *a, int64_t lda, const void *b, void *c,
+                 int64_t ldc, bool add, const void *bias);
     /* dst[p*width + j] = src(j, p), j < count, p < k, zeros for count <= j < width; src(j, p)
      * is src[j*ld + p] if along (k is contiguous), else src[p*ld + j]. Packs panels and strips
      * alike. */
@@ -50,6 +54,7 @@ typedef struct weir_gemm {
     const char *impl;       /* static, or owned by the library: "own avx512", "openblas SkylakeX" */
     int64_t     mb, nb, kb; /* own: rows, columns and depth packed at a time */
     int64_t     mr;         /* rows of a panel */
+    bool        panels;     /* own: panels of A are packed; else its rows are read in place */
     bool        serial;     /* own: too small for a second worker */
     int64_t     tm, tn;     /* a task's tile: panels x strips */
 } weir_gemm;
@@ -71,6 +76,10 @@ void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape);
 
 /* True if oneDNN should be asked for this f32 product before the plan is used. */
 bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want);
+
+/* Runs the plan and adds the bias, n elements, to each row of c, last. */
+void weir_gemm_run_bias(const weir_gemm *g, const void *a, const void *b, const void *bias, void *c,
+                        void *work, weir_threads *t);
 
 /* Sets each of the m rows of c to the bias. */
 void weir_gemm_bias(void *c, const void *bias, int64_t m, size_t row_bytes, weir_threads *t);

@@ -81,6 +81,8 @@ typedef double unaligned_f64 __attribute__((vector_size(BYTES), aligned(8), may_
 #include "device/cpu/gemm/gemm_micro.h"
 
 const weir_gemm_kernels WEIR_ISA_NAME(weir_gemm_kernels) = {
-    .f32 = {.mr = MR, .nr = nr_f32, .direct = direct_f32, .packed = packed_f32, .pack = pack_f32},
-    .f64 = {.mr = MR, .nr = nr_f64, .direct = direct_f64, .packed = packed_f64, .pack = pack_f64},
+    .f32 = {.mr = MR, .nr = nr_f32, .direct = direct_f32, .packed = packed_f32,
+            .rows = rows_f32, .pack = pack_f32},
+    .f64 = {.mr = MR, .nr = nr_f64, .direct = direct_f64, .packed = packed_f64,
+            .rows = rows_f64, .pack = pack_f64},
 };

@@ -134,7 +134,7 @@ static void taps(const chunk *j, int64_t q, int64_t s, int64_t kh, int64_t image
                   j->dw + (size_t)(q * p->mr * weir_conv_patch(c) + (kh * c->kw + kw) * c->c +
                                    s * k->nr) *
                               p->size,
-                  weir_conv_patch(c), add);
+                  weir_conv_patch(c), add, NULL);
 }
 
 static void tile_task(void *ctx, int64_t task)

@@ -1,8 +1,9 @@
 /* matmul.c - selects and runs the matrix product, single and batched, and the linear layer.
  *
- * Small products use our own code, since libraries have a higher fixed cost. Larger ones use the
- * library that measured faster on this kind of processor. f64 never uses oneDNN. Large products of
- * halves use it where the processor multiplies them; others are widened (widen.h).
+ * Small products use our own code, since libraries have a higher fixed cost. Larger ones use what
+ * measured fastest on this kind of processor, our own code or a library. f64 never uses oneDNN.
+ * Large products of halves use it where the processor multiplies them; others are widened
+ * (widen.h).
  *
  * Batches: a few large products run one after another, each on all workers; many or small ones run
  * in parallel, each on one worker with our own code. The shapes decide which.
@@ -40,14 +41,15 @@ static void product_free(void *state)
 
 static weir_status run(const weir_kargs *k)
 {
-    const product *const         p = k->state;
-    const weir_gemm_shape *const s = &p->gemm.shape;
+    const product *const p = k->state;
     if (p->lib)
         return weir_onednn_run(p->lib, k->src, k->dst, k->work, k->threads);
     WEIR_TRY(weir_gemm_ready(&p->gemm, k->threads));
     if (p->bias)
-        weir_gemm_bias(k->dst[0], k->src[2], s->m, (size_t)s->n * p->gemm.size, k->threads);
-    weir_gemm_run(&p->gemm, k->src[0], k->src[1], k->dst[0], p->bias, k->work, k->threads);
+        weir_gemm_run_bias(&p->gemm, k->src[0], k->src[1], k->src[2], k->dst[0], k->work,
+                           k->threads);
+    else
+        weir_gemm_run(&p->gemm, k->src[0], k->src[1], k->dst[0], false, k->work, k->threads);
     return WEIR_OK;
 }
 
