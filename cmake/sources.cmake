@@ -37,7 +37,7 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_isa elementwise_isa loss_i
     norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad leaf_table tape)
-weir_sources(graph src/graph/compile compile recording run step text)
+weir_sources(graph src/graph/compile compile recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast record share value)
 weir_sources(graph src/graph/ir format graph names session tensor_name)
@@ -48,7 +48,7 @@ weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_na
     stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order relu_sign_bits
     remat_cast simplify update_rows)
-weir_sources(graph src/graph/plan liveness lowering op_sums overlap settle streams)
+weir_sources(graph src/graph/plan halves liveness lowering op_sums overlap settle streams)
 weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure nonfinite profile tracing)
 weir_sources(graph src/graph/saved bindings parse words)

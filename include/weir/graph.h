@@ -130,6 +130,37 @@ WEIR_API weir_status weir_graph_end_needs(weir_graph *g, const weir_plan_options
  * ERR_CANCELLED if the callback of weir_device_set_progress says so. */
 WEIR_API weir_status weir_graph_run(weir_graph *g);
 
+/* ---- a graph with a stop ----
+ *
+ * The step is recorded and planned as one, within one budget, and runs in two halves: a program
+ * that computes the gradient of the loss itself runs the forward pass, reads its results, writes
+ * their gradients to inputs that were recorded behind the stop, and runs the backward pass. Both
+ * halves together compute what weir_graph_run computes, bit for bit; random numbers of both are
+ * those of one run. Between them the graph keeps the device's arena with all that the second half
+ * reads. A graph that runs meanwhile gets an arena of its own if the budgets of both allow it, else
+ * it fails with ERR_BUDGET (under a shared budget it is planned again first), or with ERR_STATE if
+ * the plans of both keep values in the offload store. A graph with a stop uses one stream of a
+ * device and cannot be saved in a file. */
+
+/* Marks the stop: what is recorded from here on belongs to the second half. ERR_STATE unless g is
+ * being recorded, and for a second stop. */
+WEIR_API weir_status weir_graph_stop(weir_graph *g);
+
+/* Runs what was recorded before the stop. It fails as weir_graph_run does, and then may be repeated
+ * or not; and with ERR_STATE for a graph without a stop, or if its second half is still to run. */
+WEIR_API weir_status weir_graph_run_to_stop(weir_graph *g);
+
+/* Runs what was recorded after the stop. ERR_STATE unless the first half has run since, or if a
+ * tensor that both halves read, or that the first made and the second reads, has been changed in
+ * between: by weir_write, an operation or the run of another graph (writes to an address from
+ * weir_tensor_memory are not noticed). Else it fails as weir_graph_run does. After a failure the
+ * first half must run again; its updates and those of the second half that were done stay done. */
+WEIR_API weir_status weir_graph_run_rest(weir_graph *g);
+
+/* Gives the second half up: the arena is free for others, and the first half may run again. The
+ * random numbers of the run stay used. Does nothing if no second half is to run. */
+WEIR_API weir_status weir_graph_drop_rest(weir_graph *g);
+
 /* Frees the graph, and its outputs unless retained. Valid at any time; NULL is fine. */
 WEIR_API void weir_graph_free(weir_graph *g);
 
@@ -162,6 +193,7 @@ typedef struct weir_graph_stats {
                                         * samples of the batch: record for use in evaluation */
     bool           trains;             /* it computes gradients or updates */
     size_t         refitted;           /* plans made again because a shared budget left less */
+    size_t         first_half;         /* instructions before the stop of weir_graph_stop */
 } weir_graph_stats;
 
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */

@@ -242,6 +242,12 @@ class Device:
         self._recordings += 1
         self._graph = self._recordings
 
+    def stop_graph(self) -> None:
+        """Marks the stop of the graph being recorded: Graph.run_to_stop and run_rest."""
+        if self._model_graph is None:
+            raise errors.StateError("stop_graph: no graph is being recorded")
+        capi.weir_graph_stop(self._model_graph)
+
     def end_graph(self, plan: capi.weir_plan_options | None = None,
                   end: Callable[..., None] = capi.weir_graph_end
                   ) -> tuple[capi.weir_graph, list[object]]:

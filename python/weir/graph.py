@@ -122,6 +122,10 @@ class Graph:
             return
         self._handle, self._held = self.device.end_graph(self._plan)
 
+    def stop(self) -> None:
+        """Marks the stop, inside the block: what follows belongs to the second half."""
+        self.device.stop_graph()
+
     @property
     def handle(self) -> capi.weir_graph:
         """The core's graph."""
@@ -139,6 +143,20 @@ class Graph:
         handle = self.handle
         for _ in range(times):
             capi.weir_graph_run(handle)
+
+    def run_to_stop(self) -> None:
+        """Runs what was recorded before the call of stop() in the block; run_rest() must follow, or
+        drop_rest(). Until then another graph of the device runs only if the budgets of both leave
+        it an arena of its own."""
+        capi.weir_graph_run_to_stop(self.handle)
+
+    def run_rest(self) -> None:
+        """Runs what was recorded after the stop. What both halves read must not have changed."""
+        capi.weir_graph_run_rest(self.handle)
+
+    def drop_rest(self) -> None:
+        """Gives the second half up, if it is still to run."""
+        capi.weir_graph_drop_rest(self.handle)
 
     def find_nonfinite(self, nan_only: bool = False) -> NonFinite | None:
         """Runs the step once and returns the first operation whose result holds a NaN or, unless

@@ -88,7 +88,10 @@ static size_t auto_budget(const weir_device *d, const weir_memory_limits *space)
 {
     const size_t least = (size_t)64 << 20, share = space->total / WEIR_RESERVE_SHARE;
     const size_t reserve = d->ops->unreal ? 0 : share > least ? share : least;
-    const size_t available = space->unused + d->pool.held + d->arena.bytes;
+    size_t available = space->unused + d->pool.held + d->arena.bytes;
+
+    for (const weir_held_arena *h = d->held; h; h = h->next)
+        available += h->arena.bytes;
     return available > reserve ? available - reserve : 0;
 }
 
@@ -101,7 +104,7 @@ void weir_device_memory(const weir_device *d, weir_memory *m)
     m->live = d->pool.live;
     m->live_peak = d->pool.live_peak;
     m->pool = d->pool.held;
-    m->arena = d->arena.used;
+    m->arena = d->arena.used + weir_device_arenas_held(d, NULL);
     m->evicted = d->evicted;
     m->recomputed = d->recomputed;
     const weir_memory_limits space = d->ops->space(d);

@@ -181,6 +181,21 @@ typedef struct weir_pool {
 
 struct weir_block;
 
+/* A range of device memory in which plans place their values: memory/arena.h. */
+typedef struct weir_arena {
+    char  *at;
+    size_t bytes, used;             /* used: bytes of the largest plan so far */
+    bool   budgeted;                /* a plan within a named budget has used it */
+} weir_arena;
+
+/* An arena that a graph keeps while the device uses another. */
+typedef struct weir_held_arena {
+    weir_arena              arena;
+    size_t                  budget;   /* bytes that the whole device may take meanwhile; 0: any */
+    bool                    offloads; /* values of the graph are in the offload store */
+    struct weir_held_arena *next;
+} weir_held_arena;
+
 /* A slot of the offload store for a value that stays there between steps. */
 typedef struct weir_spill_slot {
     size_t at, bytes;
@@ -201,11 +216,8 @@ struct weir_device {
     uint64_t               seed, rng; /* random stream and the next free position, in blocks */
     uint64_t               leaves;    /* leaf tensors numbered so far: leaf in core/tensor.h */
     uint64_t               changes;   /* in-place changes so far: the clock of versions */
-    struct {
-        char  *at;
-        size_t bytes, used;             /* used: bytes of the largest plan so far */
-        bool   budgeted;                /* a plan within a named budget has used it */
-    } arena;
+    weir_arena              arena;
+    weir_held_arena        *held;       /* arenas that graphs keep for themselves; not owned */
     struct {
         char  *at;
         size_t bytes;
@@ -287,6 +299,16 @@ static inline void weir_device_leave(weir_visit *v)
 
 /* Fails with ERR_STATE: the process was forked (weir_threads_lost). */
 weir_status weir_device_fail_forked(const char *who);
+
+/* Bytes of all arenas that graphs keep, but for `own` (NULL: of all). */
+static inline size_t weir_device_arenas_held(const weir_device *d, const weir_held_arena *own)
+{
+    size_t bytes = 0;
+
+    for (const weir_held_arena *h = d->held; h; h = h->next)
+        bytes += h == own ? 0 : h->arena.used;
+    return bytes;
+}
 
 /* Reserves `blocks` positions of the random stream and returns the first. */
 uint64_t weir_device_draw(weir_device *d, uint64_t blocks);

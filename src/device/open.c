@@ -127,6 +127,9 @@ void weir_device_close(weir_device *d)
     weir_kernel_cache_free(&d->kernels);
     weir_pool_trim(d);
     weir_device_arena_free(d);
+    for (const weir_held_arena *h = d->held; h; h = h->next)
+        d->ops->free(d, h->arena.at, h->arena.bytes);
+    d->held = NULL;
     weir_staging_free(d);
     weir_trace_free(d->trace);
     d->trace = NULL;

@@ -107,6 +107,29 @@ static void computed_in_between(void)
     weir_release(x);
 }
 
+static void a_graph_with_a_stop(void)
+{
+    weir_tensor *w = weir_param(dev, weir_scalar(WEIR_F32), "w"), *dw;
+    weir_tensor *dy = weir_input(dev, weir_scalar(WEIR_F32));
+    weir_write_fill(w, 3);
+
+    weir_graph  *g = weir_graph_begin(dev);
+    weir_tensor *y = weir_keep(weir_square(w));         /* the first half */
+    weir_graph_stop(g);
+    weir_gradients_from(y, dy, 1, &w, &dw);             /* the second half */
+    weir_keep(dw);
+    weir_graph_end(g, NULL);                            /* planned as one step */
+
+    weir_graph_run_to_stop(g);
+    const float loss = number(y) - 8;                   /* the program's own: (y - 8)^2 */
+    weir_write(dy, &(float){2 * loss}, sizeof(float));
+    weir_graph_run_rest(g);
+    printf("y %g, gradient of (y - 8)^2: %g\n", (double)number(y), (double)number(dw));
+    weir_graph_free(g);
+    weir_release(w);
+    weir_release(dy);
+}
+
 typedef struct job {
     weir_tensor *x, *y;
     int          calls;
@@ -161,7 +184,7 @@ static const struct {
     {"host-code", host_code_runs_once}, {"choice", a_choice_in_the_graph},
     {"draws", draws_and_updates},       {"shapes", another_shape},
     {"pause", computed_in_between},     {"step", a_step_either_way},
-    {"switch", a_switch_of_the_device},
+    {"switch", a_switch_of_the_device}, {"stop", a_graph_with_a_stop},
 };
 
 /* Plays the part that is named, or all of them. */

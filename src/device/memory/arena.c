@@ -1,4 +1,5 @@
-/* arena.c - a device's arena: allocated in whole units, grown, or freed as a whole. */
+/* arena.c - a device's arena: allocated in whole units, grown, kept by a graph, or freed as a
+ * whole. */
 #include "device/memory/arena.h"
 
 #include "core/status.h"
@@ -68,4 +69,45 @@ weir_status weir_device_arena(weir_device *d, size_t bytes, bool budgeted)
     if (bytes > d->arena.used)
         d->arena.used = bytes;
     return WEIR_OK;
+}
+
+/* ---- arenas that graphs keep ---- */
+
+void weir_device_arena_hold(weir_device *d, weir_held_arena *h)
+{
+    h->arena = d->arena;
+    h->next = d->held;
+    d->held = h;
+    d->arena = (weir_arena){.budgeted = d->arena.budgeted};
+}
+
+void weir_device_arena_give_back(weir_device *d, weir_held_arena *h, weir_arena *aside)
+{
+    weir_held_arena **p = &d->held;
+
+    while (*p != h)
+        p = &(*p)->next;
+    *p = h->next;
+    *aside = d->arena;
+    d->arena = h->arena;
+    d->arena.budgeted |= aside->budgeted;
+    *h = (weir_held_arena){.next = NULL};
+}
+
+/* Plans are bound again if one is freed: another may be allocated at its address. */
+void weir_device_arena_merge(weir_device *d, weir_arena *aside)
+{
+    weir_arena keep = d->arena, drop = *aside;
+
+    if (drop.bytes > keep.bytes) {
+        keep = *aside;
+        drop = d->arena;
+    }
+    keep.budgeted |= drop.budgeted;
+    if (drop.at) {
+        d->ops->free(d, drop.at, drop.bytes);
+        d->moves++;
+    }
+    d->arena = keep;
+    *aside = (weir_arena){.at = NULL};
 }

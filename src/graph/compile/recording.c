@@ -3,6 +3,7 @@
 #include "core/status.h"
 #include "graph/autodiff/tape.h"
 #include "graph/compile/compile.h"
+#include "graph/compile/waiting.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
@@ -307,6 +308,7 @@ void weir_graph_free(weir_graph *g)
     if (!g->dev->closed && weir_device_enter(&visit, g->dev, "weir_graph_free") != WEIR_OK)
         return;
     /* A closed device has no session, and has marked the graph broken. */
+    weir_waiting_drop(g);
     if (!g->dev->closed) {
         if (g->session->last_run == g)
             g->session->last_run = NULL;

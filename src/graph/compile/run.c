@@ -1,9 +1,10 @@
-/* run.c - runs a planned graph: offloads, binds and notes changes before the run, and hands
- * measured times to replanning after it. */
+/* run.c - runs a planned graph, whole or in two halves: offloads, binds and notes changes before
+ * the run, and hands measured times to replanning after it. */
 #include "core/status.h"
 #include "device/memory/arena.h"
 #include "device/memory/pool.h"
 #include "graph/compile/compile.h"
+#include "graph/compile/waiting.h"
 #include "graph/eager/evict.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
@@ -47,10 +48,10 @@ static weir_status offload_all(weir_graph *g)
 }
 
 /* Before the run: makes values that were computed with the graph off independent of the storages
- * that the run overwrites. */
-static weir_status settle_readers(const weir_graph *g)
+ * that the span overwrites. */
+static weir_status settle_readers(const weir_graph *g, weir_instr_range span)
 {
-    for (uint32_t i = 0; i < g->plan->n; i++) {
+    for (uint32_t i = span.from; i < span.to; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++)
             if (ins->call.def->mutates >> k & 1 && ins->in[k].external)
@@ -62,13 +63,16 @@ static weir_status settle_readers(const weir_graph *g)
     return WEIR_OK;
 }
 
-/* Gives storages that a run overwrites a new version, so that gradients of values computed with the
- * graph off from the old one are refused. */
-static void note_changes(const weir_graph *g)
+/* Gives storages that the span overwrites a new version, so that gradients of values computed with
+ * the graph off from the old one are refused. */
+static void note_changes(const weir_graph *g, weir_instr_range span)
 {
+    const bool     whole = span.from == 0 && span.to == g->plan->n;
+    const uint32_t half = span.from < g->plan->stop ? WEIR_FIRST_HALF : WEIR_SECOND_HALF;
+
     for (uint32_t i = 0; i < g->storages.n; i++) {
         const weir_storage *const s = &g->storages.at[i];
-        if (s->external && (s->changed_by || s->made))
+        if (s->external && (s->changed_by || s->made) && (whole || s->written_in & half))
             weir_block_changed(s->block, s->changed_by ? s->changed_by : "weir_graph_run");
     }
 }
@@ -126,32 +130,123 @@ static weir_status keep_budget(weir_graph *g)
     return WEIR_OK;
 }
 
-/* All that precedes the first instruction of a run. */
-static weir_status prepare(weir_graph *g)
+/* Binds the plan, unless it is bound, and notes what the span overwrites. */
+static weir_status bind(weir_graph *g, weir_instr_range span)
 {
-    WEIR_TRY(keep_budget(g));
-    if (!weir_plan_is_bound(g))
-        WEIR_TRY(weir_plan_bind(g));
+    if (!weir_plan_is_bound(g, span))
+        WEIR_TRY(weir_plan_bind(g, span));
     if (g->session->evict)
-        WEIR_TRY(settle_readers(g));
-    note_changes(g);
+        WEIR_TRY(settle_readers(g, span));
+    note_changes(g, span);
     return WEIR_OK;
+}
+
+/* All that precedes the first instruction of a run, whole or up to the stop; a graph under a shared
+ * budget may be planned again. *span gets the instructions to run. */
+static weir_status prepare(const char *who, weir_graph *g, bool to_stop, weir_instr_range *span)
+{
+    WEIR_TRY(weir_waiting_check_none(who, g));
+    WEIR_TRY(keep_budget(g));
+    WEIR_TRY(weir_waiting_leave_room(who, g));
+    *span = (weir_instr_range){0, to_stop ? g->plan->stop : g->plan->n};
+    return bind(g, *span);
+}
+
+static bool is_profiled(const weir_graph *g)
+{
+    const weir_session *const s = g->session;
+
+    return g->replan || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
+}
+
+/* Runs a span from instruction 0 on. *rng gets the position of its random numbers; after a failure
+ * they are returned to the stream, so that a repeated run draws them again. */
+static weir_status begin_run(weir_graph *g, weir_instr_range span, bool profile, uint64_t *rng)
+{
+    g->session->last_run = g;
+    g->runs++;
+    *rng = weir_device_draw(g->dev, g->rng_total);
+    const weir_status status = weir_plan_run(g, span, *rng, profile);
+    if (status != WEIR_OK)
+        g->dev->rng = *rng;
+    return status;
 }
 
 weir_status weir_graph_run(weir_graph *g)
 {
     WEIR_TRY(check_runnable("weir_graph_run", g));
     WEIR_VISIT(g->dev, "weir_graph_run", weir_error_status());
-    weir_session *const s = g->session;
+    weir_instr_range whole;
+    uint64_t  rng;
 
-    WEIR_TRY(prepare(g));
-    const bool profile = g->replan || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
-
-    s->last_run = g;
-    g->runs++;
-    WEIR_TRY(weir_plan_run(g, profile));
+    WEIR_TRY(prepare("weir_graph_run", g, false, &whole));
+    WEIR_TRY(begin_run(g, whole, is_profiled(g), &rng));
     if (g->replan)
         weir_replan_step(g);
+    return WEIR_OK;
+}
+
+/* ---- the halves ---- */
+
+weir_status weir_graph_run_to_stop(weir_graph *g)
+{
+    static const char who[] = "weir_graph_run_to_stop";
+
+    WEIR_TRY(check_runnable(who, g));
+    WEIR_VISIT(g->dev, who, weir_error_status());
+    if (!g->stops)
+        return weir_fail(WEIR_ERR_STATE, "%s: the graph has no stop: call weir_graph_stop while it "
+                         "is being recorded", who);
+    const bool profile = is_profiled(g);
+    weir_instr_range  half;
+    uint64_t   rng;
+    WEIR_TRY(prepare(who, g, true, &half));
+    WEIR_TRY(begin_run(g, half, profile, &rng));
+    weir_waiting_begin(g, rng, profile);
+    return WEIR_OK;
+}
+
+/* Runs the second half in the arena of the first. */
+static weir_status run_rest(weir_graph *g, const weir_waiting *w)
+{
+    weir_device *const d = g->dev;
+    const weir_instr_range    half = {g->plan->stop, g->plan->n};
+    const uint64_t     seed = d->seed;
+
+    WEIR_TRY(offload_all(g));
+    WEIR_TRY(bind(g, half));
+    d->seed = w->seed;
+    const weir_status status = weir_plan_run(g, half, w->rng, w->profile);
+    d->seed = seed;
+    /* Repeated, the run draws the same numbers, unless others were drawn between its halves. */
+    if (status != WEIR_OK && d->rng == w->rng + g->rng_total && seed == w->seed)
+        d->rng = w->rng;
+    return status;
+}
+
+weir_status weir_graph_run_rest(weir_graph *g)
+{
+    static const char who[] = "weir_graph_run_rest";
+
+    WEIR_TRY(check_runnable(who, g));
+    WEIR_VISIT(g->dev, who, weir_error_status());
+    weir_waiting w;
+    weir_arena   aside;
+
+    WEIR_TRY(weir_waiting_check(who, g));
+    weir_waiting_end(g, &w, &aside);
+    const weir_status status = run_rest(g, &w);
+    weir_device_arena_merge(g->dev, &aside);
+    WEIR_TRY(status);
+    if (g->replan)
+        weir_replan_step(g);
+    return WEIR_OK;
+}
+
+weir_status weir_graph_drop_rest(weir_graph *g)
+{
+    WEIR_VISIT_OF(g, "weir_graph_drop_rest", "the graph");
+    weir_waiting_drop(g);
     return WEIR_OK;
 }
 
@@ -161,9 +256,10 @@ static weir_status search(weir_nonfinite_search *s)
 {
     weir_graph *const g = s->g;
     const uint64_t    rng = g->dev->rng;
+    weir_instr_range         whole;
 
     WEIR_TRY(weir_nonfinite_begin(s));
-    WEIR_TRY(prepare(g));
+    WEIR_TRY(prepare("weir_graph_find_nonfinite", g, false, &whole));
     const weir_status status = weir_plan_watch(g, weir_nonfinite_look, s);
     g->dev->rng = rng;
     return status;
@@ -178,7 +274,9 @@ weir_status weir_graph_find_nonfinite(weir_graph *g, bool nan_only, weir_nonfini
     WEIR_VISIT(g->dev, "weir_graph_find_nonfinite", weir_error_status());
     weir_nonfinite_search s = {.g = g, .nan_only = nan_only, .found = found};
 
-    WEIR_TRY(prepare(g));
+    weir_instr_range whole;
+
+    WEIR_TRY(prepare("weir_graph_find_nonfinite", g, false, &whole));
     return weir_nonfinite_end(&s, search(&s));
 }
 
@@ -190,6 +288,7 @@ weir_status weir_graph_measure(weir_graph *g, size_t *arena_peak)
     WEIR_VISIT(g->dev, "weir_graph_measure", weir_error_status());
     if (g->state != WEIR_GRAPH_PLANNED)
         return weir_fail(WEIR_ERR_STATE, "weir_graph_measure: the graph is not planned");
+    WEIR_TRY(weir_waiting_check_none("weir_graph_measure", g));
     WEIR_TRY(keep_budget(g));           /* now: a run must not free the arena that is painted */
     return weir_plan_measure(g, weir_graph_run, arena_peak);
 }

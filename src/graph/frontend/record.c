@@ -309,6 +309,7 @@ static weir_status append_node(weir_recording *r)
     n->phase = r->def->flags & WEIR_UPDATE && g->backward ? WEIR_UPDATES : r->s->phase;
     n->rng = r->rng;
     n->segment = r->s->replay;
+    n->half = g->stops ? WEIR_SECOND_HALF : WEIR_NO_HALF;
     bool named;
     n->name = weir_names_use(&g->names, r->name, r->mark, &named);
     n->region = r->s->phase == WEIR_FORWARD ? r->s->region : 0;

@@ -26,6 +26,11 @@
 /* Flags of ops whose calls never run twice. */
 #define WEIR_RUNS_ONCE (WEIR_UPDATE | WEIR_CALLER)
 
+/* Where a node stands in a graph with a stop (weir_graph_stop). The nodes of the first half precede
+ * those of the second. Nodes that the planner adds, and all nodes of a graph without a stop, belong
+ * to neither: they run where the list has them. */
+typedef enum weir_half { WEIR_NO_HALF, WEIR_FIRST_HALF, WEIR_SECOND_HALF } weir_half;
+
 typedef struct weir_storage {
     size_t      bytes;
     weir_kind   kind;
@@ -35,6 +40,8 @@ typedef struct weir_storage {
     uint32_t    values;     /* first value of the list of views of this storage */
     uint32_t    origin;     /* storage that this one is a copy of; WEIR_NONE: none */
     bool        offloaded;  /* external: kept in the spill file; nodes access device copies */
+    bool        crosses;    /* external: the first half touches it, the second reads it */
+    uint8_t     written_in; /* external: a set of weir_half, the halves that write it */
     bool        filled;     /* while a plan is being bound: an instruction so far has filled it */
     uint64_t    changed;    /* external: dev->changes when the last node that overwrites it */
     const char *changed_by; /* was recorded, and that node's operation; NULL: none */
@@ -56,6 +63,7 @@ typedef struct weir_node {
     uint8_t           nin, nout;
     bool              dead;
     uint32_t          region;     /* marked region that is recomputed for gradients; 0: none */
+    uint8_t           half;       /* weir_half */
     bool              recomputed; /* added by the memory planner: runs an earlier node again */
     uint32_t          segment;    /* second run of a checkpoint to which it belongs; 0: none */
     weir_node_name    name;       /* the recorded calls for which it stands */
@@ -72,6 +80,16 @@ typedef enum weir_graph_state {
     WEIR_GRAPH_RECORDING, WEIR_GRAPH_SUSPENDED, WEIR_GRAPH_PLANNED, WEIR_GRAPH_UNPLANNED,
     WEIR_GRAPH_BROKEN
 } weir_graph_state;
+
+/* A graph whose first half has run: what its second half needs. */
+typedef struct weir_waiting {
+    bool            yes;
+    weir_held_arena held;       /* its arena, which is not the device's meanwhile */
+    uint64_t        seed, rng;  /* of its random numbers, and where those of the run begin */
+    uint64_t        changes;    /* dev->changes when the first half ended */
+    size_t          slots;      /* where the step's slots in the offload store begin */
+    bool            profile;    /* the run is timed */
+} weir_waiting;
 
 struct weir_plan;
 struct weir_recorded_step;
@@ -108,6 +126,8 @@ struct weir_graph {
     uint64_t            rng_total;
     size_t              recorded;           /* nodes recorded */
     size_t              dropouts, batch_statistics;     /* recorded calls; weir_graph_stats */
+    bool                stops;              /* weir_graph_stop was called: it has two halves */
+    weir_waiting        waiting;
     bool                trains;             /* has gradients or updates; weir_graph_stats */
     size_t              budget, unbudgeted; /* bytes: largest total peak allowed (0: no budget), and
                                              * the total peak without a budget */

@@ -4,7 +4,8 @@
  * Nodes are visited in list order; each node's group merges with the groups of its producers. A
  * merged group runs at the position of its last member. Two groups may merge only if no other node
  * reads a member's output before that position, no update overwrites a member's input before it,
- * and the delay keeps no more memory alive than fusion saves.
+ * and the delay keeps no more memory alive than fusion saves. Groups of different halves of a graph
+ * with a stop never merge.
  *
  * Rows of halves are steps of f32 groups that round their results. A cast that rounds (f32 to half)
  * joins the group that computes its input: either as a half output of the same step, or, if rows of
@@ -117,13 +118,19 @@ static bool hoards(const weir_fuser *f, const weir_group *early, const weir_grou
 
 /* ---- joining ---- */
 
+static uint8_t half_of(const weir_fuser *f, const weir_group *a)
+{
+    return f->g->nodes.at[a->last].half;
+}
+
 static bool can_merge(const weir_fuser *f, const weir_group *a, const weir_group *b)
 {
     const uint32_t last = a->last > b->last ? a->last : b->last;
     const weir_group *both[2] = {a, b};
     uint32_t inputs[2 * WEIR_EW_MAX_STEPS * WEIR_MAX_IN], outs = 0;
 
-    if (a->n + b->n > WEIR_EW_MAX_STEPS || !views_plain(f, a, b) ||
+    if (a->n + b->n > WEIR_EW_MAX_STEPS || half_of(f, a) != half_of(f, b) ||
+        !views_plain(f, a, b) ||
         (a->last < b->last ? hoards(f, a, b) : hoards(f, b, a)))
         return false;
     for (int side = 0; side < 2; side++)
@@ -209,6 +216,7 @@ static weir_status emit(weir_fuser *f, const weir_group *a)
     weir_node        fused = {.op = WEIR_OP_FUSED, .def = &weir_op_fused,
                               .phase = g->nodes.at[a->last].phase,
                               .segment = g->nodes.at[a->last].segment,
+                              .half = half_of(f, a),
                               .attr_bytes = sizeof(weir_ew_program)};
     weir_ew_program *p = weir_mem_zalloc(1, sizeof *p);
 

@@ -3,7 +3,8 @@
  * core/schedule/call_order.c finds the order; here the nodes are listed for it: what they read,
  * write and make, which results may take over memory, and the workspaces of their kernels. The
  * second run of a checkpoint stays after the call recorded just before it: its inputs are available
- * much earlier, but recomputing before the gradient arrives would save nothing. */
+ * much earlier, but recomputing before the gradient arrives would save nothing. In a graph with a
+ * stop the first half stays before the second. */
 #include <string.h>
 
 #include "core/schedule/call_order.h"
@@ -18,7 +19,33 @@ typedef struct weir_order {
     uint32_t      caller;   /* last node that runs the caller's code */
     uint32_t      segment;  /* number of the latest second run so far, */
     uint32_t      gate;     /* and the node before it, which all its nodes must follow */
+    uint32_t      stop;     /* last node of the first half, which all others of it must precede and
+                             * the second half must follow; WEIR_NO_CALL: none */
 } weir_order;
+
+static weir_order order_of(const weir_graph *g)
+{
+    weir_order w = {.caller = WEIR_NO_CALL, .gate = WEIR_NO_CALL, .stop = WEIR_NO_CALL};
+
+    for (uint32_t i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i].half == WEIR_FIRST_HALF)
+            w.stop = i;
+    return w;
+}
+
+/* Adds the edges that keep the halves of a graph with a stop apart. */
+static bool note_half(weir_order *w, uint32_t i)
+{
+    bool ok = true;
+
+    if (w->stop == WEIR_NO_CALL || i < w->stop)
+        return true;
+    if (i > w->stop)
+        return weir_dep_edge_to(&w->list, w->stop, i);
+    for (uint32_t k = 0; k < i && ok; k++)
+        ok = weir_dep_edge_to(&w->list, k, i);
+    return ok;
+}
 
 /* Second runs are numbered in recorded order: adds the edge from the gate to each of its nodes. */
 static bool note_segment(weir_order *w, const weir_node *n, uint32_t i)
@@ -51,7 +78,7 @@ static bool note_node(weir_order *w, const weir_graph *g, uint32_t i)
         ok = ok && weir_dep_edge_to(&w->list, w->caller, i);
         w->caller = i;
     }
-    ok = ok && note_segment(w, n, i);
+    ok = ok && note_segment(w, n, i) && note_half(w, i);
     for (int k = 0; k < n->nin && ok; k++)
         ok = weir_dep_read(&w->list, weir_storage_of(g, n->in[k]));
     for (int k = 0; k < n->nin && ok; k++)
@@ -100,7 +127,7 @@ static bool note_all(weir_order *w, const weir_graph *g)
 
 weir_status weir_deps_of(const weir_graph *g, weir_deps *d)
 {
-    weir_order w = {.caller = WEIR_NO_CALL, .gate = WEIR_NO_CALL};
+    weir_order w = order_of(g);
 
     *d = (weir_deps){0};
     const bool ok = note_all(&w, g) && weir_deps_of_list(&w.list, d);
@@ -187,7 +214,7 @@ static weir_status find_order(const weir_dep_list *list, uint32_t *order)
 
 weir_status weir_pass_order(weir_graph *g)
 {
-    weir_order      w = {.caller = WEIR_NO_CALL, .gate = WEIR_NO_CALL};
+    weir_order      w = order_of(g);
     uint32_t *const order = weir_mem_alloc((g->nodes.n + 1) * sizeof *order);
     weir_status     status = order ? note_bytes(&w, g) : WEIR_ERR_NOMEM;
 

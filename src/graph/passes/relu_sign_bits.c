@@ -99,6 +99,7 @@ static weir_status pack(weir_graph *g, uint32_t producer, uint32_t y)
     }
     weir_node made = g->nodes.at[g->nodes.n - 1];
     made.region = g->nodes.at[producer].region;
+    made.half = g->nodes.at[producer].half;
     made.name = g->nodes.at[producer].name;
     memmove(&g->nodes.at[producer + 2], &g->nodes.at[producer + 1],
             sizeof made * (g->nodes.n - producer - 2));

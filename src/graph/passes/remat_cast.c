@@ -97,6 +97,7 @@ static weir_status recompute_cast(weir_graph *g, uint32_t node, uint32_t first)
         return WEIR_ERR_NOMEM;
     weir_node own = g->nodes.at[g->nodes.n - 1];
     own.phase = g->nodes.at[first].phase;
+    own.half = g->nodes.at[first].half;
     own.nin = own.nout = 1;
     own.in[0] = cast.in[0];
     own.out[0] = made;

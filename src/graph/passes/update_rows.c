@@ -111,6 +111,7 @@ static weir_node *append_like(weir_graph *g, const weir_node *n)
     if (!made)
         return NULL;
     made->phase = like.phase;
+    made->half = like.half;
     made->name = like.name;
     made->nin = like.nin;
     made->nout = like.nout;
@@ -139,6 +140,7 @@ static weir_status append_block(weir_graph *g, uint32_t product, uint32_t update
         return WEIR_ERR_NOMEM;
     n->in[0] = columns;
     n->out[0] = gradient;
+    n->half = g->nodes.at[update].half;
     if (!(n = append_like(g, &g->nodes.at[update])))
         return WEIR_ERR_NOMEM;
     for (int k = 0; k < n->nin; k++) {

@@ -185,6 +185,7 @@ size_t weir_plan_resident(const weir_graph *g)
 {
     size_t bytes = g->dev->pool.persistent, there = 0;
 
+    bytes += weir_device_arenas_held(g->dev, &g->waiting.held);
     for (uint32_t i = 0; i < g->storages.n; i++) {
         const weir_storage *s = &g->storages.at[i];
         if (!s->external)
@@ -217,7 +218,8 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
                             .runs = g->runs,
                             .dropouts = g->dropouts,
                             .batch_statistics = g->batch_statistics,
-                            .trains = g->trains};
+                            .trains = g->trains,
+                            .first_half = p->halves ? p->stop : 0};
     s->planned_peak_bytes = s->persistent_bytes + p->arena;
     s->budget_bytes = g->budget;
     s->cache = g->cache;

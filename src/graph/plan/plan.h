@@ -1,5 +1,5 @@
 /* plan.h - the plan of a step: a list of instructions.
- * Defined in lowering.c, liveness.c, settle.c, overlap.c and streams.c.
+ * Defined in lowering.c, liveness.c, settle.c, halves.c, overlap.c and streams.c.
  *
  * Operands are byte offsets in one arena or in external blocks. The printed list is exactly what
  * runs: a run makes no decisions and allocates nothing. */
@@ -35,6 +35,9 @@ typedef struct weir_instr {
 typedef struct weir_plan {
     weir_instr  *instr;
     uint32_t     n;
+    bool         halves;        /* of a graph with a stop: the first half is */
+    uint32_t     stop;          /* the instructions before this one */
+    bool         offloads;        /* it puts values of the step into the offload store */
     weir_items   items;
     uint32_t    *item_of;       /* [storages] item of a temporary one, else WEIR_NONE */
     size_t       arena;         /* bytes: the step peak */
@@ -44,6 +47,7 @@ typedef struct weir_plan {
     weir_operand *operands;
     void        **pointers;
     const char   *bound;        /* arena address of the pointers; NULL: not bound */
+    uint32_t      checked;      /* the instructions before this one read only what was written */
     uint64_t      moves;        /* dev->moves when the pointers were set */
     uint64_t      profiled;     /* number of runs over which seconds are summed */
     uint32_t     *wait;         /* [nwait] events: those of instructions, then, from `ends` on, */
@@ -72,7 +76,8 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes);
 weir_status weir_plan_lower(weir_graph *g, uint32_t passes);
 
 /* Bytes on the device outside the arena during a run: everything persistent on the device, with the
- * graph's outputs and without what the graph keeps in the spill file. */
+ * graph's outputs and without what the graph keeps in the spill file, and the arenas of other
+ * graphs that wait between their halves. */
 size_t weir_plan_resident(const weir_graph *g);
 
 /* Bytes that external storage i takes on the device, alignment and guard zones included. */
@@ -84,6 +89,11 @@ void weir_plan_resolve(weir_graph *g);
 /* Completes the final plan: assigns streams, and reserves the space and tickets that its transfers
  * use in the device's offload store. */
 weir_status weir_plan_settle(weir_graph *g);
+
+/* In a graph with a stop: finds the first instruction of the second half, and the storages that
+ * must not change between the halves. Fails with ERR_STATE and a message that begins with
+ * "internal: " if the halves are mixed. */
+weir_status weir_plan_find_halves(weir_graph *g);
 
 void        weir_plan_free(weir_plan *p);
 

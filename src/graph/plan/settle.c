@@ -9,10 +9,13 @@ static weir_status reclaim(const weir_graph *g)
     size_t   bytes = 0;
     uint64_t tickets = 0;
 
+    g->plan->offloads = false;
+
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_spill_attr *a = weir_spill_attr_of(g->nodes.at[i].op, g->nodes.at[i].attr);
         if (!a)
             continue;
+        g->plan->offloads |= !a->persistent && g->nodes.at[i].op == WEIR_OP_SPILL_OUT;
         if (!a->persistent && a->slot + a->bytes > bytes)
             bytes = a->slot + a->bytes;
         tickets = a->ticket + 1 > tickets ? a->ticket + 1 : tickets;
@@ -25,7 +28,9 @@ weir_status weir_plan_settle(weir_graph *g)
     const weir_device_streams *const q = g->dev->ops->streams;
     const weir_rates                 rates = g->dev->ops->rates(g->dev);
 
+    /* Between the halves of a graph no stream may be ahead of another: one stream runs both. */
     if (q)
-        WEIR_TRY(weir_plan_overlap(g, q->count(g->dev), &rates));
+        WEIR_TRY(weir_plan_overlap(g, g->stops ? 1 : q->count(g->dev), &rates));
+    WEIR_TRY(weir_plan_find_halves(g));
     return reclaim(g);
 }

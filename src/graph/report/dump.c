@@ -156,6 +156,8 @@ static void plan_header(weir_string *s, const weir_graph *g)
     if (g->plan->events)
         weir_string_add(s, "# streams: %zu of the device's, %u events between them\n",
                         stats.streams, g->plan->events - 1);
+    if (g->plan->halves)
+        weir_string_add(s, "# stop: the second half begins at instruction %u\n", g->plan->stop);
     if (g->plan->unrecordable)
         weir_string_add(s, "# launched one by one, because recording a run failed: %s\n",
                         g->plan->unrecorded ? g->plan->unrecorded : "no memory for the sentence");

@@ -45,15 +45,15 @@ static void note_filled(weir_graph *g, const weir_instr *ins)
             g->storages.at[ins->in[k].storage].filled = true;
 }
 
-/* Fails unless every external storage has a value when it is first read: from the user, from
- * another graph, or from an earlier instruction. */
-static weir_status check_written(weir_graph *g)
+/* Fails unless every external storage has a value when one of the first n instructions first reads
+ * it: from the user, from another graph, or from an earlier instruction. */
+static weir_status check_written(weir_graph *g, uint32_t n)
 {
     for (uint32_t i = 0; i < g->storages.n; i++) {
         weir_storage *const s = &g->storages.at[i];
         s->filled = !s->external || s->bytes == 0 || s->block->written;
     }
-    for (uint32_t i = 0; i < g->plan->n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const weir_instr *ins = &g->plan->instr[i];
         for (int k = 0; k < ins->call.nin; k++)
             if (!g->storages.at[ins->in[k].storage].filled && !is_write_only(ins, k))
@@ -69,13 +69,27 @@ static void *pointer(const weir_graph *g, const weir_operand *o)
     return base ? base + o->offset : NULL;
 }
 
-weir_status weir_plan_bind(weir_graph *g)
+/* Marks the outputs that the first n instructions make as written, all if n is the plan's. */
+static void note_written(const weir_graph *g, uint32_t n)
+{
+    for (uint32_t i = 0; i < g->storages.n && n == g->plan->n; i++)
+        if (g->storages.at[i].external && g->storages.at[i].kind == WEIR_KIND_OUTPUT)
+            g->storages.at[i].block->written = true;
+    for (uint32_t i = 0; i < n; i++)
+        for (int k = 0; k < g->plan->instr[i].call.nout; k++) {
+            const weir_storage *const s = &g->storages.at[g->plan->instr[i].out[k].storage];
+            if (s->external)
+                s->block->written = true;
+        }
+}
+
+weir_status weir_plan_bind(weir_graph *g, weir_instr_range span)
 {
     weir_plan   *p = g->plan;
     weir_device *d = g->dev;
 
     weir_plan_forget_replay(p);
-    WEIR_TRY(check_written(g));
+    WEIR_TRY(check_written(g, span.to));
     WEIR_TRY(weir_device_arena(d, p->arena, g->budget > 0));
     if (d->tickets)                     /* another plan may have reserved different slots */
         WEIR_TRY(weir_device_spill(d, 0, 0));
@@ -92,19 +106,19 @@ weir_status weir_plan_bind(weir_graph *g)
                 g->storages.at[ins->in[k].storage].block->written = true;
         ins->args.work = ins->kernel->work ? d->arena.at + ins->work : NULL;
     }
-    for (uint32_t i = 0; i < g->storages.n; i++)
-        if (g->storages.at[i].external && g->storages.at[i].kind == WEIR_KIND_OUTPUT)
-            g->storages.at[i].block->written = true;
+    note_written(g, span.to);
+    p->checked = span.to;
     p->bound = d->arena.at ? d->arena.at : no_arena;
     p->moves = d->moves;
     return WEIR_OK;
 }
 
-bool weir_plan_is_bound(const weir_graph *g)
+bool weir_plan_is_bound(const weir_graph *g, weir_instr_range span)
 {
     const weir_device *const d = g->dev;
 
-    return g->plan->bound == (d->arena.at ? d->arena.at : no_arena) && g->plan->moves == d->moves;
+    return g->plan->bound == (d->arena.at ? d->arena.at : no_arena) &&
+           g->plan->moves == d->moves && g->plan->checked >= span.to;
 }
 
 /* Where a run's random numbers begin. CPU: `base` is added to each instruction's position. Devices
@@ -167,11 +181,12 @@ static weir_status look_at_instr(const weir_graph *g, uint32_t i, bool ran, weir
 }
 
 /* Runs with instrumentation on a single stream: time per instruction, trace, guard zones. */
-static weir_status run_each(weir_graph *g, const draws *r, bool profile, weir_tracing *t)
+static weir_status run_each(weir_graph *g, weir_instr_range span, const draws *r, bool profile,
+                            weir_tracing *t)
 {
     weir_plan *p = g->plan;
 
-    for (uint32_t i = 0; i < p->n; i++) {
+    for (uint32_t i = span.from; i < span.to; i++) {
         weir_instr *ins = &p->instr[i];
         if (g->dev->guard)
             WEIR_TRY(look_at_instr(g, i, false, WEIR_OK));
@@ -186,23 +201,24 @@ static weir_status run_each(weir_graph *g, const draws *r, bool profile, weir_tr
         WEIR_TRY(status);
         weir_tracing_instr(t, i, begin);
     }
-    p->profiled += profile;
+    p->profiled += profile && span.to == p->n;
     return WEIR_OK;
 }
 
-static weir_status run_watched(weir_graph *g, const draws *r, bool profile)
+static weir_status run_watched(weir_graph *g, weir_instr_range span, const draws *r, bool profile)
 {
     weir_tracing t;
 
     weir_tracing_begin(&t, g);
-    const weir_status status = run_each(g, r, profile, &t);
+    const weir_status status = run_each(g, span, r, profile, &t);
     weir_tracing_end(&t);
     return status;
 }
 
-static weir_status run_plain(weir_device *d, const weir_plan *p, const draws *r)
+static weir_status run_plain(weir_device *d, const weir_plan *p, weir_instr_range span,
+                             const draws *r)
 {
-    for (uint32_t i = 0; i < p->n; i++)
+    for (uint32_t i = span.from; i < span.to; i++)
         WEIR_TRY(run_one(d, &p->instr[i], r, NULL));
     return WEIR_OK;
 }
@@ -230,16 +246,21 @@ static weir_status run_streams(weir_device *d, const weir_plan *p, const draws *
     return WEIR_OK;
 }
 
-/* Runs the list. Also after a failure, no transfer that uses the arena is still under way. */
-static weir_status run_list(weir_device *d, const weir_plan *p, const draws *r)
+/* Runs a span of the list; a plan on several streams has no halves. Also after a failure, no
+ * transfer that uses the arena is still under way. */
+static weir_status run_list(weir_device *d, const weir_plan *p, weir_instr_range span,
+                            const draws *r)
 {
-    const weir_status status = p->events ? run_streams(d, p, r) : run_plain(d, p, r);
+    const weir_status status = p->events ? run_streams(d, p, r) : run_plain(d, p, span, r);
     return d->tickets ? d->ops->swap_settle(d, status) : status;
 }
 
-/* May the launches be recorded and replayed? Not if a function of the caller is among them. */
+/* May the launches be recorded and replayed? Not if a function of the caller is among them, nor in
+ * two halves. */
 static bool replays(const weir_plan *p)
 {
+    if (p->halves)
+        return false;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->instr[i].call.def->flags & WEIR_CALLER)
             return false;
@@ -266,7 +287,7 @@ static void record_run(weir_device *d, weir_plan *p, const draws *r)
     weir_failure_get(&before);
     weir_status status = q->record(d);
     if (status == WEIR_OK)
-        status = q->recorded(d, run_list(d, p, r), &p->replay);
+        status = q->recorded(d, run_list(d, p, weir_plan_whole(p), r), &p->replay);
     if (status == WEIR_OK)
         return;
     q->drain(d);
@@ -276,7 +297,7 @@ static void record_run(weir_device *d, weir_plan *p, const draws *r)
 
 /* The first run launches kernels one by one, which loads them; the second is recorded, and it and
  * all later ones replay the recording. If it cannot be recorded, all are launched one by one. */
-static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
+static weir_status run_async(weir_device *d, weir_plan *p, weir_instr_range span, const draws *r)
 {
     const weir_device_streams *const q = d->ops->streams;
     bool                             may = false;
@@ -287,7 +308,7 @@ static weir_status run_async(weir_device *d, weir_plan *p, const draws *r)
         record_run(d, p, r);
     if (p->replay)
         return q->replay(d, p->replay);
-    const weir_status status = run_list(d, p, r);
+    const weir_status status = run_list(d, p, span, r);
     p->ran = status == WEIR_OK;
     if (!p->ran)
         q->drain(d);
@@ -308,29 +329,27 @@ static weir_status stopped(const weir_plan *p, const weir_instr *at)
                      weir_error(), done, all);
 }
 
-/* Runs the plan in the way that device and options ask for. profile: adds up seconds. */
-static weir_status run_either_way(weir_graph *g, const draws *r, bool profile)
+/* Runs the span in the way that device and options ask for. profile: adds up seconds. */
+static weir_status run_either_way(weir_graph *g, weir_instr_range span, const draws *r,
+                                  bool profile)
 {
     weir_device *const d = g->dev;
 
     if (profile || d->trace || d->guard) {
-        const weir_status status = run_watched(g, r, profile);
+        const weir_status status = run_watched(g, span, r, profile);
         return d->tickets ? d->ops->swap_settle(d, status) : status;
     }
-    return d->ops->streams ? run_async(d, g->plan, r) : run_list(d, g->plan, r);
+    return d->ops->streams ? run_async(d, g->plan, span, r) : run_list(d, g->plan, span, r);
 }
 
-weir_status weir_plan_run(weir_graph *g, bool profile)
+weir_status weir_plan_run(weir_graph *g, weir_instr_range span, uint64_t rng, bool profile)
 {
-    const uint64_t    base = weir_device_draw(g->dev, g->rng_total);
     const weir_instr *at = NULL;
     draws             r = {.at = &at};
-    weir_status       status = draws_of(g, base, &r);
+    weir_status       status = draws_of(g, rng, &r);
 
     if (status == WEIR_OK)
-        status = run_either_way(g, &r, profile);
-    if (status != WEIR_OK)
-        g->dev->rng = base;         /* repeated, the run draws the same numbers */
+        status = run_either_way(g, span, &r, profile);
     return status == WEIR_ERR_INDEX && at ? stopped(g->plan, at) : status;
 }
 

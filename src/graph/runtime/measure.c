@@ -11,7 +11,7 @@ weir_status weir_plan_measure(weir_graph *g, weir_status (*run)(weir_graph *g), 
     weir_device *const d = g->dev;
     size_t             end = 0;
 
-    WEIR_TRY(weir_plan_bind(g));
+    WEIR_TRY(weir_plan_bind(g, weir_plan_whole(g->plan)));
     WEIR_TRY(d->ops->paint(d, d->arena.at, d->arena.bytes));
     WEIR_TRY(run(g));
     WEIR_TRY(d->ops->painted(d, d->arena.at, d->arena.bytes, &end));

@@ -184,6 +184,9 @@ char *weir_graph_recorded(weir_graph *g)
     if (check_planned("weir_graph_recorded", g) != WEIR_OK || weir_bindings_name(g) != WEIR_OK)
         return NULL;
     const weir_recorded_step *const r = g->form;
+    if (g->stops)
+        return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_recorded: the graph has a stop "
+                              "(weir_graph_stop), which a file cannot hold");
     if (r->refused)
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "weir_graph_recorded: the step calls '%s', a "
                               "function of the program, which a file cannot hold", r->refused);

@@ -110,6 +110,7 @@ static weir_status add_run(weir_apply_state *x, uint32_t event)
         memcpy(n.attr, x->g->nodes.at[e.what].attr, n.attr_bytes);
     }
     n.recomputed = e.recomputed;
+    n.half = e.recomputed ? WEIR_NO_HALF : n.half;
     if (!weir_vec_push(&x->nodes, n)) {
         if (e.recomputed)
             weir_mem_free(n.attr);

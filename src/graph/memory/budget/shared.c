@@ -94,10 +94,11 @@ void weir_shared_budget_keep(weir_graph *g, weir_revert_record *old)
     *old = (weir_revert_record){0};
 }
 
-/* The graph's persistent bytes if nothing of it were in the spill file. */
+/* The graph's persistent bytes if nothing of it were in the spill file and no graph waited between
+ * its halves. */
 static size_t persistent_bytes(const weir_graph *g)
 {
-    size_t bytes = weir_plan_resident(g);
+    size_t bytes = weir_plan_resident(g) - weir_device_arenas_held(g->dev, &g->waiting.held);
 
     for (uint32_t i = 0; i < g->storages.n && g->n_offloaded > 0; i++)
         if (g->storages.at[i].offloaded)
