@@ -234,19 +234,13 @@ class Device:
 
     # -- graphs of models --
 
-    def begin_graph(self) -> None:
+    def begin_graph(self) -> capi.weir_graph:
         """Begins a graph that is not the device's; end_graph plans it and returns it."""
         graph = capi.weir_graph_begin(self.handle)
         self._outer.append((self._model_graph, self._graph, self._held, self._at_once))
         self._model_graph, self._held, self._at_once = graph, [], 0
-        self._recordings += 1
-        self._graph = self._recordings
-
-    def stop_graph(self) -> None:
-        """Marks the stop of the graph being recorded: Graph.run_to_stop and run_rest."""
-        if self._model_graph is None:
-            raise errors.StateError("stop_graph: no graph is being recorded")
-        capi.weir_graph_stop(self._model_graph)
+        self._graph = self._recordings = self._recordings + 1
+        return graph
 
     def end_graph(self, plan: capi.weir_plan_options | None = None,
                   end: Callable[..., None] = capi.weir_graph_end

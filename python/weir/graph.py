@@ -97,6 +97,7 @@ class Graph:
         self.device = device
         self._plan = plan_options(**plan)
         self._handle: capi.weir_graph | None = None
+        self._recorded: capi.weir_graph | None = None       # while its block is entered
         self._held: Sequence[object] = []       # what callbacks of the graph need
 
     @classmethod
@@ -112,11 +113,12 @@ class Graph:
     def __enter__(self) -> Self:
         if self._handle is not None:
             raise RuntimeError("a graph is recorded once; make another")
-        self.device.begin_graph()
+        self._recorded = self.device.begin_graph()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  traceback: TracebackType | None) -> None:
+        self._recorded = None
         if kind is not None:
             self.device.drop_graph()
             return
@@ -124,7 +126,9 @@ class Graph:
 
     def stop(self) -> None:
         """Marks the stop, inside the block: what follows belongs to the second half."""
-        self.device.stop_graph()
+        if self._recorded is None:
+            raise RuntimeError("a graph has its stop inside its block")
+        capi.weir_graph_stop(self._recorded)
 
     @property
     def handle(self) -> capi.weir_graph:

@@ -139,6 +139,21 @@ def test_pytorch_resnet():
         assert float(ours[1]) == pytest.approx(float(theirs[1]), rel=1e-2)
 
 
+def test_pytorch_gpt2():
+    text = run("pytorch_gpt2.py", "--steps", "2", "--ways", "eager", "weir")
+    if importlib.util.find_spec("torch") is None:
+        assert text == "torch: left out\n"
+        return
+    if importlib.util.find_spec("transformers") is None:
+        assert text == "transformers: left out\n"
+        return
+    numbers = re.search(r"planned (\d+) = measured (\d+) <= budget (\d+) bytes", text).groups()
+    planned, measured, budget = map(int, numbers)
+    assert planned == measured <= budget and "equal bits" in text
+    for ours, theirs in zip(losses(text, "weir"), losses(text, "eager")):
+        assert float(ours[1]) == pytest.approx(float(theirs[1]), rel=1e-3)
+
+
 def test_pictures(tmp_path):
     run("cnn.py", "--graph", "on", "--steps", "1", "--out", str(tmp_path))
     for kind in ("timeline", "addresses"):

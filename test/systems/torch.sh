@@ -1,5 +1,5 @@
 #!/bin/sh
-# torch.sh - the tests, the example and the pages of weir.torch, with PyTorch from PyPI.
+# torch.sh - the tests, the examples and the pages of weir.torch, with PyTorch from PyPI.
 #
 # Usage: torch.sh [BUILD] [OPTION OF PYTEST...]. Ends with "torch: N passed, N failed". PyTorch is
 # installed into an environment of its own in the build folder, some gigabytes with the libraries
@@ -26,7 +26,7 @@ installed() {
     [ ! -f "$environment/complete" ] || return 0
     "$base" -m venv "$environment" >"$work/log" 2>&1 &&
         "$python" -m pip -q --disable-pip-version-check --no-input --retries 1 --timeout 60 \
-            install "$wanted" torchvision numpy pytest >"$work/log" 2>&1 &&
+            install "$wanted" torchvision transformers numpy pytest >"$work/log" 2>&1 &&
         : >"$environment/complete"
 }
 
@@ -44,7 +44,8 @@ print("torch: PyTorch", torch.__version__, "on Python", sys.version.split()[0])'
 
 cd "$root/test/python" || exit 1
 OMP_WAIT_POLICY=passive PYTHONPATH="$build/python" "$python" -m pytest -q -p no:cacheprovider "$@" \
-    pytorch test_examples.py::test_pytorch_resnet >"$work/log" 2>&1
+    pytorch test_examples.py::test_pytorch_resnet test_examples.py::test_pytorch_gpt2 \
+    >"$work/log" 2>&1
 code=$?
 cat "$work/log"
 pytest_counts "$work/log" "$code"

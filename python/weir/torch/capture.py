@@ -43,6 +43,7 @@ class Captured:
     constants: dict[Node, torch.Tensor] = field(default_factory=dict)
     outputs: list[object] = field(default_factory=list)         # Nodes, or constants of Python
     changed: list[tuple[Node, str]] = field(default_factory=list)   # (result, buffer)
+    changed_inputs: list[tuple[Node, int]] = field(default_factory=list)    # (result, input)
 
 
 class WithLoss(torch.nn.Module):        # type: ignore[misc]     # Any where torch is missing
@@ -93,8 +94,10 @@ def in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
             m.training = mode
 
 
-def capture(module: torch.nn.Module, example: Sequence[torch.Tensor]) -> Captured:
-    """The graph of module(*example), in the mode that the module is in."""
+def capture(module: torch.nn.Module, example: Sequence[torch.Tensor],
+            inputs_change: bool = False) -> Captured:
+    """The graph of module(*example), in the mode that the module is in. inputs_change: it may
+    write into its inputs, not only into its buffers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.export.export(module, tuple(example), strict=False)
@@ -120,6 +123,8 @@ def capture(module: torch.nn.Module, example: Sequence[torch.Tensor]) -> Capture
             graph.outputs.append(value)
         elif spec.kind == OutputKind.BUFFER_MUTATION:
             graph.changed.append((value, _own_name(spec.target)))
+        elif spec.kind == OutputKind.USER_INPUT_MUTATION and inputs_change:
+            graph.changed_inputs.append((value, graph.inputs.index(by_name[spec.target])))
         else:
             raise InvalidError(f"capture: the model changes {spec.target!r} "
                                f"({spec.kind.name}): only buffers may change")

@@ -13,7 +13,7 @@ from ..typing import Budget, Handle, Path
 from . import memory
 from .capture import Alone, Node, capture, in_mode
 from .table import half_type, torch_type, type_of
-from .translate import Translation, problems, refuse
+from .translate import Translation, UnsupportedError, problems, refuse, warn_eager
 
 
 class Module:
@@ -100,8 +100,15 @@ class Module:
 
 def from_module(module: torch.nn.Module, example: torch.Tensor | Sequence[torch.Tensor],
                 budget: Budget | None = None, policy: str | None = None,
-                precision: str | None = None, device: core.Device | None = None) -> Module:
+                precision: str | None = None, device: core.Device | None = None, *,
+                fallback: bool = False) -> Module | torch.nn.Module:
     """A PyTorch module as a Module of Weir for inference, for inputs of the example's shapes.
     precision "bf16" or "f16": products in that type. UnsupportedError lists what has no
-    translation."""
-    return Module(module, example, budget, policy, precision, device)
+    translation; with fallback the module itself is returned then, with one warning."""
+    try:
+        return Module(module, example, budget, policy, precision, device)
+    except UnsupportedError as error:
+        if not fallback:
+            raise
+        warn_eager(error)
+        return module

@@ -17,7 +17,7 @@ from ..typing import Budget, Handle
 from . import memory
 from .capture import Captured, Loss, Node, WithLoss, capture, in_mode
 from .table import half_type, torch_type, type_of
-from .translate import Translation, problems, refuse
+from .translate import Translation, UnsupportedError, problems, refuse, warn_eager
 from .updates import Rule, groups_of, rule_of
 
 Signature = tuple[tuple[tuple[int, ...], TorchType], ...]
@@ -79,14 +79,15 @@ class Step:
     optimiser's states are tensors over Weir's memory, so torch sees each update at once; False lets
     a budget move them elsewhere, and sync() copies them back. gradients: keep the gradients of each
     step, for gradients(). A batch of another signature is captured and planned at its first use,
-    at most max_plans of them, in one arena.
+    at most max_plans of them, in one arena. fallback: a model with operators that Weir does not
+    translate runs in torch, with one warning; graph and stats then raise an InvalidError.
     """
 
     def __init__(self, model: torch.nn.Module, loss_fn: Loss | None,
                  optimizer: torch.optim.Optimizer, example: Batch, budget: Budget | None = None,
                  policy: str | None = None, precision: str | None = None, *, targets: int = 1,
                  views: bool = True, clip_norm: float = 0.0, clip_value: float = 0.0,
-                 gradients: bool = False, max_plans: int = 8,
+                 gradients: bool = False, max_plans: int = 8, fallback: bool = False,
                  device: core.Device | None = None) -> None:
         self.model: torch.nn.Module = model
         self.optimizer: torch.optim.Optimizer = optimizer
@@ -103,12 +104,21 @@ class Step:
                           "torch, behind the step: its memory is outside the budget", GraphWarning,
                           stacklevel=2)
         self._keep = gradients or self._rule is None
-        captured = self._capture(batch)
+        self._plans: dict[Signature, Plan] = {}
+        self._last: Plan | None = None
+        self.eager: bool = False        # fallback: it runs in torch
+        try:
+            captured = self._capture(batch)
+        except UnsupportedError as error:
+            if not fallback:
+                raise
+            warn_eager(error)
+            self.eager = True
+            return
         trained = {p for group in optimizer.param_groups for p in group["params"]
                    if p.requires_grad}
         self.tensors: Tensors = Tensors(model, trained, self.device, views)
         self._states = States(self, self._rule)
-        self._plans: dict[Signature, Plan] = {}
         self._last = self._plan(batch, captured)
 
     def _capture(self, batch: Sequence[torch.Tensor]) -> Captured:
@@ -165,6 +175,8 @@ class Step:
 
     def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
         """Runs one step on a batch and returns its loss, a tensor of its own."""
+        if self.eager:
+            return self._run_eager(batch)
         plan = self._plans.get(_signature(batch))
         if plan is None:
             if len(self._plans) >= self._max_plans:
@@ -181,16 +193,37 @@ class Step:
         kind = capi.weir_tensor_desc(plan.loss)[0]
         return memory.read(plan.loss, torch.empty((), dtype=torch_type(kind)))
 
+    def _run_eager(self, batch: Sequence[torch.Tensor]) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        with in_mode(self.model, True):
+            loss = WithLoss(self.model, self._loss, len(batch) - self._targets)(*batch)
+            loss.backward()
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        norm, value = self._clip
+        if value > 0:
+            torch.nn.utils.clip_grad_value_(parameters, value)
+        if norm > 0:
+            torch.nn.utils.clip_grad_norm_(parameters, norm)
+        self.optimizer.step()
+        return loss.detach()
+
+    def _planned(self) -> Plan:
+        if self._last is None:
+            raise InvalidError("the step runs in torch (fallback): it has no graph")
+        return self._last
+
     def gradients(self) -> dict[str, torch.Tensor]:
         """The gradients of the last step by the names of parameters, before clipping."""
-        if not self._last.gradients:
+        if not self._planned().gradients:
             raise InvalidError("gradients are not kept: Step(..., gradients=True)")
         return {name: memory.read(h, self.tensors.tensors[name])
-                for name, h in self._last.gradients.items()}
+                for name, h in self._planned().gradients.items()}
 
     def sync(self) -> None:
         """Writes parameters, buffers and the optimiser's states back into torch's tensors. With
         views they are there already, but for the optimiser's numbers of steps."""
+        if self.eager:
+            return
         if not self._views:
             for name, t in self.tensors.tensors.items():
                 with torch.no_grad():
@@ -200,6 +233,8 @@ class Step:
     def load(self) -> None:
         """The other way: takes over what torch's tensors of model and optimiser hold now. Not
         needed for parameters and buffers that are views, whose changes Weir sees."""
+        if self.eager:
+            return
         if not self._views:
             for name, t in self.tensors.tensors.items():
                 memory.write(self.tensors.handles[name], t)
@@ -208,12 +243,12 @@ class Step:
     @property
     def graph(self) -> Graph:
         """The graph of the batch that ran last: texts, pictures, measure()."""
-        return self._last.graph
+        return self._planned().graph
 
     @property
     def stats(self) -> Stats:
         """Its numbers: nodes, planned bytes, times; see weir_graph_stats."""
-        return self._last.graph.stats
+        return self._planned().graph.stats
 
 
 class States:

@@ -5,6 +5,7 @@ All nodes that the table lacks or refuses are reported together, each with the l
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -61,6 +62,12 @@ def refuse(found: list[Unsupported]) -> None:
         lines = list(dict.fromkeys(map(str, found)))
         raise UnsupportedError(f"the model has {len(lines)} uses of operators that Weir does not "
                                "translate:\n  " + "\n  ".join(lines))
+
+
+def warn_eager(error: UnsupportedError) -> None:
+    """Warns that a model, or a piece of one, runs in torch from now on (fallback=True)."""
+    warnings.warn(f"it runs in torch, outside of any budget: {error}", errors.GraphWarning,
+                  stacklevel=4)
 
 
 class Translation:

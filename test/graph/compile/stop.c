@@ -139,8 +139,8 @@ CASE(halves_have_the_bits_of_the_whole)
  * each meets. */
 CASE(policies_keep_the_bits)
 {
-    static const char *const policy[] = {"checkpoint:memory", "vdnn:all", "capuchin", "dtr", "delta",
-                                         "auto"};
+    static const char *const policy[] = {"checkpoint:memory", "vdnn:all", "capuchin", "dtr",
+                                         "delta", "auto"};
     const uint64_t bits = bits_of_the_whole(TRAIN_DIGITS);
 
     for (size_t i = 0; i < ARRAY_LENGTH(policy); i++) {
