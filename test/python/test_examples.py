@@ -126,6 +126,24 @@ def test_what_python_exports_runs_in_c(tmp_path):
     assert re.fullmatch(r"correct: [1-9]\d+ of 360\n", wanted) and found.stdout == wanted
 
 
+def test_a_network_is_tuned_through_onnx_files_in_python_and_c(tmp_path):
+    first, tuned, again = (str(tmp_path / name) for name in ("a.onnx", "b.onnx", "c.onnx"))
+    before, after = map(int, re.fullmatch(r"correct: (\d+), then (\d+) of 64\n", run(
+        "finetune.py", first, tuned, "--steps", "30")).groups())
+    assert after > before
+    program = os.path.join(os.path.dirname(weir.__file__), "..", "..", "finetune")
+    if not os.path.exists(program):
+        pytest.skip("the build has no examples")
+    found = subprocess.run([program, first, again, "70%", "10"], capture_output=True, text=True,
+                           check=True, cwd=os.path.join(EXAMPLES, "..", ".."),
+                           env=os.environ | {"WEIR_GUARD": "0"})
+    loss, planned, whole = re.fullmatch(
+        r"loss (\S+) after 10 steps in (\d+) bytes, (\d+) without a budget\n",
+        found.stdout).groups()
+    assert float(loss) < 2 and int(planned) <= 0.7 * int(whole)
+    assert weir.onnx.load(again).inputs == weir.onnx.load(first).inputs
+
+
 def test_pytorch_resnet():
     text = run("pytorch_resnet.py", "--steps", "2")
     if importlib.util.find_spec("torch") is None:
