@@ -149,19 +149,20 @@ static const struct {
 
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
-/* Returns the repairs of one order: 200, fewer for large plans, so that planning stays fast. They
- * depend only on the number of items, so plans are reproducible. */
-static uint64_t repairs(uint64_t n)
+/* Returns the repairs of one order: 200, fewer for large plans, so that planning stays fast, and
+ * the fewest where each try scans all pairs of many items. They depend only on the number of items,
+ * so plans are reproducible. */
+static uint64_t repairs(uint64_t n, bool tight)
 {
-    const uint64_t affordable = 200000000 / (n * n + 1);
+    const uint64_t affordable = 200000000 / (n * n + 1), least = tight ? 4 : 20;
 
-    return affordable > 200 ? 200 : affordable < 20 ? 20 : affordable;
+    return affordable > 200 ? 200 : affordable < least ? least : affordable;
 }
 
 /* Moves the item at the top of the last try to the front, and tries again. */
 static bool repair(weir_order *o, bool tight, const char *name)
 {
-    const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n);
+    const uint64_t most = o->p->repairs ? o->p->repairs : repairs(o->p->n, tight);
 
     for (uint64_t r = most; r > 0 && !weir_place_done(o->p); r--) {
         const weir_key top = o->key[o->top];

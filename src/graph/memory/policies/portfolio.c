@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/problem/offsets.h"
+#include "graph/placement/progress.h"
 
 typedef struct weir_entry {
     weir_status (*plan)(weir_policy_job *job);
@@ -102,6 +103,7 @@ static weir_status try_policy(const weir_policy_job *job, uint32_t entry, weir_p
             weir_schedule_free(&r->s);
             *r = (weir_portfolio){
                 .s = own.s, .found = true, .made_by = {entry, own.limit}};
+            weir_progress_best(own.s.peak, own.s.time - job->p->time);
             return WEIR_OK;
         }
         const size_t less = (height - job->addresses) / 2 + 1;
@@ -117,9 +119,13 @@ static weir_status try_policy(const weir_policy_job *job, uint32_t entry, weir_p
 
 weir_status weir_portfolio_run(const weir_policy_job *job, weir_portfolio *r)
 {
+    enum { FIRST = 3 }; /* dtr:local, which finds some plan in milliseconds */
+
     *r = (weir_portfolio){0};
+    WEIR_TRY(try_policy(job, FIRST + 1, r));
     for (uint32_t i = 0; i < RECOMPUTING; i++)
-        WEIR_TRY(try_policy(job, i + 1, r));
+        if (i != FIRST)
+            WEIR_TRY(try_policy(job, i + 1, r));
     return WEIR_OK;
 }
 

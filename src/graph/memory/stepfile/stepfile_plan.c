@@ -225,10 +225,13 @@ static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
     f.limit = budget > l.base ? budget - l.base : 0;
     l.within = how->budget && f.limit > 0;
-    WEIR_TRY(weir_bound_of(p, f.limit, &levers, &b));
-    stats->floor_bytes = l.base + b.feasible_bytes;
-    stats->least_extra_ms = b.extra_seconds * 1e3;
     weir_status status = fit(&f, how, frontier, stats, l.base);
+    if (status == WEIR_OK)
+        status = weir_bound_of(p, f.limit, &levers, &b);
+    if (status == WEIR_OK) {
+        stats->floor_bytes = l.base + b.feasible_bytes;
+        stats->least_extra_ms = b.extra_seconds * 1e3;
+    }
     if (status == WEIR_OK)
         status = settle(&l, &f);
     if (status == WEIR_OK)
