@@ -27,7 +27,7 @@ VISION = ["alexnet", "vgg11", "resnet18", "resnet50", "resnext50_32x4d", "densen
 SEGMENTATION = ["fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large"]
 TEXT = {"bert": "Bert", "distilbert": "DistilBert", "roberta": "Roberta", "gpt2": "GPT2",
         "electra": "Electra", "albert": "Albert", "opt": "OPT", "llama": "Llama", "qwen2": "Qwen2",
-        "gpt_neox": "GPTNeoX", "mistral": "Mistral"}
+        "gpt_neox": "GPTNeoX", "mistral": "Mistral", "phi": "Phi", "stablelm": "StableLm"}
 SMALL = {"hidden_size": 64, "dim": 64, "n_embd": 64, "num_hidden_layers": 2, "n_layers": 2,
          "n_layer": 2, "num_attention_heads": 4, "n_heads": 4, "n_head": 4,
          "num_key_value_heads": 2, "intermediate_size": 128, "hidden_dim": 128, "ffn_dim": 128,
