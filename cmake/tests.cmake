@@ -23,6 +23,10 @@ function(weir_test name)
 endfunction()
 
 enable_testing()
+if(found_mpi)           # started by test/systems/mpi.sh
+    weir_sources(mpi_job test/systems mpi_job)
+    weir_program(mpi_job weir_shared ${mpi_job})
+endif()
 weir_sources(test_core test/core env half mem rng shape status tensor text thread vec)
 weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)

@@ -1,14 +1,14 @@
 #!/bin/sh
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
-# Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated tool
-# examples install python onnx wheel bench docs docs-long truth tree link env check_python upgrade
-# special optim torch memory_faults aarch64; docs-long, which builds in a fresh clone, torch, which
-# installs PyTorch, and aarch64, which needs a cross compiler and an emulator, run only where they
-# are named. "graph/4" is a quarter of the cases of test_graph, which one WEIR_SEED draws. Works
-# from any folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part
-# that crashes, hangs or omits that line counts as one more failure. Environment: WEIR_SEED, and the
-# variables of cmake/setup.sh.
+# Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated
+# tool examples install python onnx wheel bench docs docs-long truth tree link env check_python
+# upgrade special optim torch mpi memory_faults aarch64; docs-long, which builds in a fresh clone,
+# torch, which installs PyTorch, and aarch64, which needs a cross compiler and an emulator, run
+# only where they are named. "graph/4" is a quarter of the cases of test_graph, which one
+# WEIR_SEED draws. Works from any folder and a clean clone. Each part ends with a line "part: N
+# passed, N failed"; a part that crashes, hangs or omits that line counts as one more failure.
+# Environment: WEIR_SEED, and the variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 . "$root/cmake/setup.sh"
@@ -61,6 +61,7 @@ script() {
     wheel) part wheel sh test/wheel.sh ;;
     memory_faults) part memory_faults sh test/systems/memory_faults.sh "$build" ;;
     onnx) part onnx sh test/systems/onnx.sh "$build" ;;
+    mpi) part mpi sh test/systems/mpi.sh "$build" ;;
     aarch64) part aarch64 sh test/systems/aarch64.sh ;;
     torch)          # a download of gigabytes, then a few minutes of tests
         part_seconds=2400
@@ -95,7 +96,7 @@ cd "$root" || exit 1
 failed=0
 if [ $# -eq 0 ]; then
     set -- core planner device op graph model programs cuda emulated tool examples install python \
-        onnx wheel memory_faults
+        onnx wheel memory_faults mpi
     if command -v python3 >/dev/null 2>&1; then
         set -- "$@" bench docs truth tree link env check_python upgrade special optim
     else

@@ -46,13 +46,19 @@ typedef struct weir_comm_options {
 /* Joins the communicator that spec describes, and returns once all ranks have; ERR_COMM if some are
  * missing after the timeout or 60 seconds, whichever is longer. options NULL: all defaults.
  *
- * "auto"                       a world of one
+ * "auto"                       the ranks that mpirun or mpiexec of Open MPI or MPICH has started;
+ *                              without such a launcher, or with one process, a world of one
+ * "mpi:openmpi", "mpi:mpich"   MPI's ranks, whatever started them
  * "local:NAME,rank=R,world=W"  ranks on one machine, threads or processes, over shared memory. NAME
  *                              (letters, digits, - and _) is the same for all ranks and taken by
  *                              nobody else. For tests it injects faults: delay=K:MS waits MS
  *                              milliseconds before collective K (from 1), drop=K loses what this
  *                              rank sends in collective K, die=K stops this rank permanently before
  *                              collective K; wait=MS is the time that opening waits for others.
+ *
+ * MPI comes by a plugin (libweir_mpi_openmpi.so, libweir_mpi_mpich.so): ERR_COMM without it. It is
+ * started and finished here, on a thread of its own, unless the program has started it with
+ * MPI_THREAD_SERIALIZED or more; so it cannot be opened again after it was closed.
  *
  * ERR_INVALID for another spec or order; ERR_IO if the shared memory can't be made. */
 WEIR_API weir_comm *weir_comm_open(const char *spec, weir_device *d,

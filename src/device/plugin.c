@@ -68,22 +68,29 @@ static void *open_at(const char *folder, const char *file, char *why, size_t cap
     return lib;
 }
 
+/* Opens a plugin by the name of its file: in $WEIR_PLUGINS if that is set. */
+static void *open_plugin(const char *file, char *why, size_t capacity)
+{
+    char        folder[PATH_BYTES];
+    const char *asked = getenv("WEIR_PLUGINS");
+
+    if (asked && *asked)
+        return open_at(asked, file, why, capacity);
+    weir_plugin_folder(folder, sizeof folder);
+    void *const lib = open_at(folder, file, why, capacity);
+    return lib ? lib : open_at("", file, why, capacity);
+}
+
 const weir_device_ops *weir_plugin_find(const char *name, size_t n)
 {
-    char        file[NAME_MAX_BYTES + 32], folder[PATH_BYTES], why[1024] = "";
-    const char *asked = getenv("WEIR_PLUGINS");
-    void       *lib = NULL;
+    char file[NAME_MAX_BYTES + 32], why[1024] = "";
 
     if (n == 0 || n > NAME_MAX_BYTES ||
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") < n)
         return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: unknown device '%s' (expected "
                                                "cpu, sim or the name of a plugin)", name);
     snprintf(file, sizeof file, "libweir_%.*s.so", (int)n, name);
-    weir_plugin_folder(folder, sizeof folder);
-    if (asked && *asked)
-        lib = open_at(asked, file, why, sizeof why);
-    else if (!(lib = open_at(folder, file, why, sizeof why)))
-        lib = open_at("", file, why, sizeof why);
+    void *const lib = open_plugin(file, why, sizeof why);
     if (!lib)
         return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: unknown device '%s' (expected "
                               "cpu, sim or the name of a plugin; this one could not be opened: "
@@ -94,4 +101,20 @@ const weir_device_ops *weir_plugin_find(const char *name, size_t n)
     return enter ? enter(&host)
                  : WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_device_open: %s does not export "
                                                    "weir_plugin", file);
+}
+
+const struct weir_comm_ops *weir_plugin_mpi(const char *mpi)
+{
+    char file[NAME_MAX_BYTES + 32], why[1024] = "";
+
+    snprintf(file, sizeof file, "libweir_mpi_%.*s.so", NAME_MAX_BYTES, mpi);
+    void *const lib = open_plugin(file, why, sizeof why);
+    if (!lib)
+        return WEIR_FAIL_NULL(WEIR_ERR_COMM, "weir_comm_open: the plugin for %s could not be "
+                              "opened: %s", mpi, why);
+    weir_plugin_comm_fn enter;
+    *(void **)&enter = dlsym(lib, "weir_plugin_comm");
+    return enter ? enter(&host)
+                 : WEIR_FAIL_NULL(WEIR_ERR_COMM, "weir_comm_open: %s does not export "
+                                                 "weir_plugin_comm", file);
 }

@@ -39,6 +39,15 @@ typedef const weir_device_ops *(*weir_plugin_fn)(const weir_plugin_host *host);
  * sentence that lists the places searched. */
 const weir_device_ops *weir_plugin_find(const char *name, size_t n);
 
+struct weir_comm_ops;
+
+/* The type of weir_plugin_comm, the symbol of plugins for communicators. As weir_plugin_fn. */
+typedef const struct weir_comm_ops *(*weir_plugin_comm_fn)(const weir_plugin_host *host);
+
+/* Loads the transport of an MPI ("openmpi") from libweir_mpi_<mpi>.so in the same places.
+ * Otherwise NULL with ERR_COMM. */
+const struct weir_comm_ops *weir_plugin_mpi(const char *mpi);
+
 /* The folder that libweir, or the program that contains it, was loaded from, with a trailing '/';
  * "" if it is unknown. */
 void weir_plugin_folder(char *to, size_t capacity);

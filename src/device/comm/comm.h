@@ -44,6 +44,7 @@ typedef struct weir_comm_ops {
      * this rank is to stop permanently. */
     bool        (*begin)(weir_comm_link *l, uint64_t n);
     size_t      (*overhead)(const weir_comm_link *l);   /* bytes of memory that the link holds */
+    size_t      bytes;  /* of this table: a plugin's must be the same */
     bool        waits;  /* it may be closed in order only when all ranks leave */
 } weir_comm_ops;
 

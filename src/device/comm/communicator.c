@@ -1,6 +1,7 @@
 /* communicator.c - opens and closes communicators; host data that ranks compare. */
 #include "device/comm/comm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -8,13 +9,12 @@
 #include "device/comm/local.h"
 #include "device/comm/rounds.h"
 #include "device/comm/wire.h"
+#include "device/plugin.h"
 
 typedef struct joined {
     weir_comm  comm;            /* first: the public handle */
     weir_comm_wire *wire;            /* NULL: a world of one */
 } joined;
-
-static const weir_comm_ops *const transports[] = {&weir_comm_local};
 
 static weir_status run(weir_comm *c, const weir_collective *job)
 {
@@ -38,21 +38,46 @@ static weir_status order_of(const char *name, weir_sum_order *order)
     return WEIR_OK;
 }
 
-/* The transport of a spec; NULL: a world of one, or a failure. */
+/* Does the environment variable hold a number of processes above 1? */
+static bool several(const char *processes)
+{
+    return processes && strtol(processes, NULL, 10) > 1;
+}
+
+/* The MPI whose launcher has started this process among others; NULL: none. */
+static const char *launched_by(void)
+{
+    return several(getenv("OMPI_COMM_WORLD_SIZE")) ? "openmpi"
+           : several(getenv("PMI_SIZE"))           ? "mpich"
+                                                   : NULL;
+}
+
+static weir_status mpi_of(const char *name, weir_wire_options *o)
+{
+    o->spec = "";
+    if (!(o->ops = weir_plugin_mpi(name)))
+        return weir_error_status();
+    return o->ops->bytes == sizeof *o->ops
+               ? WEIR_OK
+               : weir_fail(WEIR_ERR_COMM, "weir_comm_open: the plugin for %s comes from another "
+                           "build", name);
+}
+
+/* The transport of a spec; ops stays NULL in a world of one. */
 static weir_status transport_of(const char *spec, weir_wire_options *o)
 {
-    const size_t n = strcspn(spec, ":");
+    const char *const mpi = launched_by();
 
     if (strcmp(spec, "auto") == 0)
-        return WEIR_OK;
-    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
-        if (spec[n] && strlen(transports[i]->name) == n &&
-            strncmp(spec, transports[i]->name, n) == 0)
-            o->ops = transports[i];
-    o->spec = spec + n + 1;
-    return o->ops ? WEIR_OK
-                  : weir_fail_unknown("weir_comm_open: spec", spec, strlen(spec),
-                                      "auto, local:NAME,rank=R,world=W");
+        return mpi ? mpi_of(mpi, o) : WEIR_OK;
+    if (strcmp(spec, "mpi:openmpi") == 0 || strcmp(spec, "mpi:mpich") == 0)
+        return mpi_of(spec + 4, o);
+    o->ops = &weir_comm_local;
+    o->spec = spec + 6;
+    return strncmp(spec, "local:", 6) == 0
+               ? WEIR_OK
+               : weir_fail_unknown("weir_comm_open: spec", spec, strlen(spec),
+                                   "auto, local:NAME,rank=R,world=W, mpi:openmpi, mpi:mpich");
 }
 
 static weir_status read_options(const weir_comm_options *given, const char *spec,

@@ -472,4 +472,5 @@ const weir_comm_ops weir_comm_local = {
     .noted = local_noted,
     .begin = local_begin,
     .overhead = local_overhead,
+    .bytes = sizeof(weir_comm_ops),
 };

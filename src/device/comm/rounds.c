@@ -171,8 +171,6 @@ weir_status weir_rounds_run(weir_comm_wire *w, const weir_collective *job)
     const weir_comm_link *const l = weir_wire_link(w);
     const rounds           s = {w, job, l->rank, l->world, weir_dtype_size(job->dtype)};
 
-    if (job->count == 0)
-        return weir_wire_exchange(w);   /* of headers */
     switch (job->kind) {
     case WEIR_ALL_REDUCE:     return reduce_parts(&s, true);
     case WEIR_REDUCE_SCATTER: return reduce_parts(&s, false);

@@ -1,7 +1,8 @@
 /* wire.c - the wire thread: a queue of collectives, deadlines, and who is to blame. See wire.h.
  *
  * Before its messages each collective sends a header to every rank that it sends to: number, kind,
- * type, size and order. So ranks that call different collectives learn it at once. */
+ * type, size and order. So ranks that call different collectives learn it at once, and messages are
+ * posted only where their sizes fit: what an MPI does with others is its own affair. */
 #include "device/comm/wire.h"
 
 #include <errno.h>
@@ -20,6 +21,9 @@
 
 /* Seconds that opening waits for other ranks, at least: programs do not start at the same time. */
 #define OPEN_SECONDS 60.0
+
+/* Seconds for which closing a broken communicator waits until other ranks have failed, too. */
+#define GRACE_SECONDS 5.0
 
 /* QUEUE: collectives that may be posted before the first is done. Tests without a nap: while a
  * caller waits, and while the device computes. */
@@ -297,7 +301,7 @@ weir_status weir_wire_exchange(weir_comm_wire *w)
     for (uint64_t tests = 0; status == WEIR_OK && !done; tests++) {
         status = w->link.ops->test(&w->link, &done, &waited_for);
         if (status != WEIR_OK || done) {
-            const weir_status heads = check_heads(w);   /* explains a wrong size better */
+            const weir_status heads = check_heads(w);
             status = heads != WEIR_OK ? heads : status;
         } else {
             status = pause_between(w, tests, waited_for);
@@ -309,7 +313,7 @@ weir_status weir_wire_exchange(weir_comm_wire *w)
 
 /* ---- collectives ---- */
 
-/* Adds the headers to the first exchange. */
+/* Adds the headers to an exchange. */
 static void add_heads(weir_comm_wire *w)
 {
     const weir_collective *const job = w->now;
@@ -338,6 +342,7 @@ static weir_status perform(weir_comm_wire *w, const weir_collective *job)
     w->until = weir_now() + w->timeout;
     w->ask = weir_now() + w->timeout / 6;
     add_heads(w);
+    WEIR_TRY(weir_wire_exchange(w));
     return w->perform(w, job);
 }
 
@@ -402,14 +407,15 @@ static void serve(weir_comm_wire *w)
     }
 }
 
-/* Waits until all others have left, or the timeout. */
-static bool all_leave(weir_comm_wire *w)
+/* Waits until all others have left, too, or for this long. */
+static bool all_leave(weir_comm_wire *w, double seconds)
 {
-    const double until = weir_now() + w->timeout;
+    const double until = weir_now() + seconds;
     int          here = w->link.world;
 
     tell_all(w, NOTE_LEFT);
-    while (here > 1 && weir_now() < until && hear(w) == WEIR_OK) {
+    while (here > 1 && weir_now() < until) {
+        (void)hear(w);
         here = 1;
         for (int r = 0; r < w->link.world; r++)
             here += r != w->link.rank && !w->peers[r].left;
@@ -434,12 +440,13 @@ static void *run(void *arg)
     pthread_mutex_unlock(&w->lock);
     if (status != WEIR_OK)
         return NULL;
-    bool orderly = false;
-    if (w->broken == WEIR_OK && w->link.ops->waits)
-        orderly = all_leave(w);
-    else if (w->broken == WEIR_OK)
+    const bool whole = w->broken == WEIR_OK;
+    bool       left = false;
+    if (w->link.ops->waits)     /* a launcher may end the others as soon as this process is gone */
+        left = all_leave(w, whole || w->timeout < GRACE_SECONDS ? w->timeout : GRACE_SECONDS);
+    else if (whole)
         tell_all(w, NOTE_LEFT);
-    w->link.ops->close(&w->link, orderly);
+    w->link.ops->close(&w->link, whole && left);
     return NULL;
 }
 

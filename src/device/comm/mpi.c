@@ -1,0 +1,257 @@
+/* mpi.c - ranks that an MPI launcher has started; compiled once for each MPI, as a plugin. See
+ * comm.h.
+ *
+ * Point-to-point messages on communicators of its own carry everything: an MPI's reductions add in
+ * an order that depends on ranks and sizes, and move nothing while nobody calls MPI. Only the wire
+ * thread calls MPI, so MPI_THREAD_FUNNELED is enough where it starts MPI itself. */
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/comm/comm.h"
+#include "device/plugin.h"
+
+enum { NOTES = 64, TAG = 1 };
+
+#ifndef WEIR_MPI_NAME
+#error "WEIR_MPI_NAME is the name of the MPI"
+#endif
+
+static const weir_plugin_host *host;    /* set when the plugin is entered */
+
+/* A note that is being sent. */
+typedef struct note {
+    uint64_t    word[WEIR_NOTE_WORDS];
+    MPI_Request request;
+} note;
+
+typedef struct mpi {
+    MPI_Comm     data, notes;
+    bool         mine;          /* MPI was started here, and is finished here */
+    weir_move   *send, *recv;   /* of the exchange at hand */
+    int          ns, nr;
+    MPI_Request *request;       /* [4 world] of send, then of recv */
+    note         note[NOTES];
+} mpi;
+
+static mpi *mpi_of(const weir_comm_link *l)
+{
+    return l->impl;
+}
+
+static weir_status fail_mpi(const char *what, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int  n;
+
+    (void)MPI_Error_string(code, text, &n);
+    return host->fail(WEIR_ERR_COMM, "MPI (%s): %s failed: %s", WEIR_MPI_NAME, what, text);
+}
+
+#define TRY_MPI(what, call)                                                                        \
+    do {                                                                                           \
+        const int code_ = (call);                                                                  \
+        if (code_ != MPI_SUCCESS)                                                                  \
+            return fail_mpi(what, code_);                                                          \
+    } while (0)
+
+/* ---- opening ---- */
+
+/* Starts MPI unless the program has. */
+static weir_status start(mpi *m)
+{
+    int on = 0, off = 0, level = 0;
+
+    (void)MPI_Initialized(&on);
+    (void)MPI_Finalized(&off);
+    if (off)
+        return host->fail(WEIR_ERR_COMM, "weir_comm_open: MPI (%s) has been finished in this "
+                          "process and cannot be started again", WEIR_MPI_NAME);
+    if (!on) {
+        TRY_MPI("MPI_Init_thread", MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level));
+        m->mine = true;
+        return WEIR_OK;
+    }
+    TRY_MPI("MPI_Query_thread", MPI_Query_thread(&level));
+    if (level < MPI_THREAD_SERIALIZED)
+        return host->fail(WEIR_ERR_COMM, "weir_comm_open: MPI (%s) was started at another place of "
+                          "the program, with less than MPI_THREAD_SERIALIZED", WEIR_MPI_NAME);
+    return WEIR_OK;
+}
+
+static weir_status join(weir_comm_link *l, mpi *m)
+{
+    WEIR_TRY(start(m));
+    TRY_MPI("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &m->data));
+    TRY_MPI("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &m->notes));
+    TRY_MPI("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(m->data, MPI_ERRORS_RETURN));
+    TRY_MPI("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(m->notes, MPI_ERRORS_RETURN));
+    TRY_MPI("MPI_Comm_rank", MPI_Comm_rank(m->data, &l->rank));
+    TRY_MPI("MPI_Comm_size", MPI_Comm_size(m->data, &l->world));
+    const size_t bytes = 4 * (size_t)l->world * sizeof(MPI_Request);
+    m->request = host->alloc(bytes);
+    return m->request ? WEIR_OK : WEIR_ERR_NOMEM;
+}
+
+static weir_status mpi_open(weir_comm_link *l, const char *spec)
+{
+    mpi *const m = host->alloc(sizeof *m);
+
+    (void)spec;
+    if (!m)
+        return WEIR_ERR_NOMEM;
+    memset(m, 0, sizeof *m);
+    for (int i = 0; i < NOTES; i++)
+        m->note[i].request = MPI_REQUEST_NULL;
+    l->impl = m;
+    const weir_status status = join(l, m);
+    if (status != WEIR_OK)
+        host->free(m);
+    return status;
+}
+
+/* Without order MPI stays as it is: finishing it would wait for ranks that are gone. */
+static void mpi_close(weir_comm_link *l, bool orderly)
+{
+    mpi *const m = mpi_of(l);
+
+    for (int i = 0; i < NOTES && orderly; i++)
+        (void)MPI_Wait(&m->note[i].request, MPI_STATUS_IGNORE);
+    if (orderly) {
+        (void)MPI_Comm_free(&m->data);
+        (void)MPI_Comm_free(&m->notes);
+    }
+    if (orderly && m->mine)
+        (void)MPI_Finalize();
+    host->free(m->request);
+    if (orderly)
+        host->free(m);          /* else requests that are under way still use it */
+}
+
+/* ---- messages ---- */
+
+static weir_status mpi_exchange(weir_comm_link *l, weir_move *send, int ns, weir_move *recv, int nr)
+{
+    mpi *const m = mpi_of(l);
+
+    m->send = send;
+    m->recv = recv;
+    m->ns = ns;
+    m->nr = nr;
+    for (int i = 0; i < ns + nr; i++) {
+        const weir_move *const one = i < ns ? &send[i] : &recv[i - ns];
+        m->request[i] = MPI_REQUEST_NULL;
+        if (one->bytes > INT_MAX)
+            return host->fail(WEIR_ERR_COMM, "a message of %zu bytes is too large for MPI",
+                              one->bytes);
+    }
+    for (int i = 0; i < nr; i++)
+        TRY_MPI("MPI_Irecv", MPI_Irecv(recv[i].at, (int)recv[i].bytes, MPI_BYTE, recv[i].peer, TAG,
+                                       m->data, &m->request[ns + i]));
+    for (int i = 0; i < ns; i++)
+        TRY_MPI("MPI_Isend", MPI_Isend(send[i].at, (int)send[i].bytes, MPI_BYTE, send[i].peer, TAG,
+                                       m->data, &m->request[i]));
+    return WEIR_OK;
+}
+
+/* Tests one message; a received one must have the expected size. */
+static weir_status test_one(mpi *m, int i)
+{
+    weir_move *const one = i < m->ns ? &m->send[i] : &m->recv[i - m->ns];
+    MPI_Status       status;
+    int              done = 0, got = 0;
+
+    if (one->done)
+        return WEIR_OK;
+    const int code = MPI_Test(&m->request[i], &done, &status);
+    if (code != MPI_SUCCESS)
+        return fail_mpi(i < m->ns ? "a send" : "a receive", code);
+    one->done = done != 0;
+    if (!done || i < m->ns)
+        return WEIR_OK;
+    (void)MPI_Get_count(&status, MPI_BYTE, &got);
+    if ((size_t)got != one->bytes)
+        return host->fail(WEIR_ERR_COMM, "rank %d has sent %d bytes where %zu are expected",
+                          one->peer, got, one->bytes);
+    return WEIR_OK;
+}
+
+static weir_status mpi_test(weir_comm_link *l, bool *done, int *peer)
+{
+    mpi *const m = mpi_of(l);
+
+    *done = true;
+    for (int i = 0; i < m->ns + m->nr; i++) {
+        const weir_move *const one = i < m->ns ? &m->send[i] : &m->recv[i - m->ns];
+        WEIR_TRY(test_one(m, i));
+        *done &= one->done;
+        *peer = one->done ? *peer : one->peer;
+    }
+    return WEIR_OK;
+}
+
+/* ---- notes ---- */
+
+static void mpi_note(weir_comm_link *l, int to, const uint64_t word[WEIR_NOTE_WORDS])
+{
+    mpi *const m = mpi_of(l);
+
+    for (int i = 0; i < NOTES; i++) {
+        int done = 0;
+        if (MPI_Test(&m->note[i].request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done)
+            continue;
+        memcpy(m->note[i].word, word, sizeof m->note[i].word);
+        if (MPI_Isend(m->note[i].word, sizeof m->note[i].word, MPI_BYTE, to, TAG, m->notes,
+                      &m->note[i].request) != MPI_SUCCESS)
+            m->note[i].request = MPI_REQUEST_NULL;
+        return;
+    }
+}
+
+static bool mpi_noted(weir_comm_link *l, int *from, uint64_t word[WEIR_NOTE_WORDS])
+{
+    mpi *const m = mpi_of(l);
+    MPI_Status status;
+    int        here = 0;
+
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, m->notes, &here, &status) != MPI_SUCCESS || !here)
+        return false;
+    *from = status.MPI_SOURCE;
+    return MPI_Recv(word, WEIR_NOTE_WORDS * sizeof *word, MPI_BYTE, *from, TAG, m->notes,
+                    MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+/* What MPI itself holds is not known. */
+static size_t mpi_overhead(const weir_comm_link *l)
+{
+    return sizeof(mpi) + 4 * (size_t)l->world * sizeof(MPI_Request);
+}
+
+static const weir_comm_ops table = {
+    .name = WEIR_MPI_NAME,
+    .open = mpi_open,
+    .close = mpi_close,
+    .exchange = mpi_exchange,
+    .test = mpi_test,
+    .note = mpi_note,
+    .noted = mpi_noted,
+    .overhead = mpi_overhead,
+    .bytes = sizeof(weir_comm_ops),
+    .waits = true,
+};
+
+/* The plugin's only symbol. */
+const weir_comm_ops *weir_plugin_comm(const weir_plugin_host *h);
+
+__attribute__((visibility("default")))
+const weir_comm_ops *weir_plugin_comm(const weir_plugin_host *h)
+{
+    if (strcmp(h->version, WEIR_VERSION_STRING) != 0 || h->host != sizeof *h) {
+        h->fail(WEIR_ERR_COMM, "weir_comm_open: libweir has version %s, the plugin for %s has %s "
+                "or comes from another build", h->version, WEIR_MPI_NAME, WEIR_VERSION_STRING);
+        return NULL;
+    }
+    host = h;
+    return &table;
+}
