@@ -5,11 +5,13 @@
 #ifndef WEIR_DEVICE_CPU_CONTEXT_H
 #define WEIR_DEVICE_CPU_CONTEXT_H
 
+#include "device/cpu/amx.h"
 #include "device/cpu/isa.h"
 #include "device/device.h"
 
 typedef struct weir_cpu {
     weir_isa isa;       /* instruction set of our own kernels */
+    weir_amx amx;       /* asked for when the device was opened */
     size_t   memory;    /* bytes of the machine, or of the smallest limit of a cgroup, at open */
     void    *blas;      /* openblas.c's; NULL until wanted */
     void    *onednn;    /* onednn.c's; NULL until wanted */

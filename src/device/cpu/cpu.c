@@ -6,6 +6,7 @@
 #include "device/resources.h"
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/cpu/amx.h"
 #include "device/cpu/context.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
@@ -32,6 +33,7 @@ static weir_status cpu_open(weir_device *d, const char *spec)
     if (!cpu)
         return WEIR_ERR_NOMEM;
     cpu->isa = weir_cpu_isa();
+    cpu->amx = weir_cpu_amx();
     cpu->memory = weir_limits_memory().total;
     d->impl = cpu;
     return WEIR_OK;
@@ -152,6 +154,7 @@ static void cpu_info(weir_device *d, weir_string *s)
     weir_string_add(s, "instruction set %s (best here: %s)\n",
                     weir_cpu_isa_name(weir_cpu_of(d)->isa),
                     weir_cpu_isa_name(weir_cpu_isa_best()));
+    weir_cpu_amx_info(&weir_cpu_of(d)->amx, s);
     weir_cpu_onednn_info(s);
     weir_cpu_blas_info(s);
 }
