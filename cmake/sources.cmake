@@ -11,11 +11,12 @@ function(weir_sources list folder)
     set(${list} ${files} PARENT_SCOPE)
 endfunction()
 
-weir_sources(core src/core dtype env fused kind mem op phase shape splitmix status tensor text
+weir_sources(core src/core dtype env file fused kind mem op phase shape splitmix status tensor text
     thread trace vec)
 weir_sources(core src/core/schedule call_order deps)
 
-weir_sources(device src/device call device kernel open plugin rates resources)
+weir_sources(device src/device call device kernel kernel_probe kernel_table open plugin rates
+    resources)
 weir_sources(device src/device/common staging)
 weir_sources(device src/device/memory arena block guard heap pool)
 weir_sources(device src/device/offload checksum spill spill_copy spill_file spill_io spill_slots
@@ -25,7 +26,7 @@ weir_sources(sim src/device/sim sim spec)
 
 weir_sources(comm src/device/comm communicator kinds local model order rounds wire)
 
-weir_sources(cpu src/device/cpu amx cpu isa)
+weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas)
 weir_sources(cpu src/device/cpu/kernels attention callback collective compare conv conv_grad_w
     elementwise gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign

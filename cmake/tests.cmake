@@ -30,7 +30,7 @@ endif()
 weir_sources(test_core test/core env half mem rng shape status tensor text thread vec)
 weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)
-weir_sources(test_device test/device device kernel limits process resources)
+weir_sources(test_device test/device device kernel kernel_table limits process resources)
 weir_sources(test_device test/device/comm local order wire)
 weir_sources(test_device test/device/cpu amx conv drive_kernel elementwise gelu half isa loss matmul
     move norm onednn_memory openblas overrun pack pool2d quantize reduce sign update widens)
@@ -55,7 +55,7 @@ weir_sources(test_planner test/graph/placement gap_tree place_align place_csv pl
     progress)
 weir_test(planner LIBRARY weir_planner)
 weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad leaf versions vjp)
-weir_sources(test_graph test/graph/compile buffering fault half handles levels
+weir_sources(test_graph test/graph/compile buffering chosen_kernels fault half handles levels
     planning_progress several step stop)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
 weir_sources(test_graph test/graph/frontend autocast custom_op memory record)

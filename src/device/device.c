@@ -161,6 +161,8 @@ char *weir_info_text(weir_device *d)
                         "last: %s\n", d->unrecorded.plans,
                         d->unrecorded.why ? d->unrecorded.why : "no memory for the sentence");
     d->ops->info(d, &s);
+    if (d->table_info)
+        d->table_info(d, &s);
     weir_spill_info(&s, d->spill_dir);
     return weir_string_take(&s);
 }

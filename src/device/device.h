@@ -108,6 +108,8 @@ typedef struct weir_device_streams {
     void        (*replay_free)(weir_device *d, weir_replay *r);
 } weir_device_streams;
 
+enum { WEIR_KERNEL_OTHERS = 3 };
+
 typedef struct weir_device_ops {
     const char *name;
     size_t      align;          /* bytes; of every block and arena offset; a power of two */
@@ -151,6 +153,10 @@ typedef struct weir_device_ops {
     /* The same for the kernel of an operation in a half type, whose weights may be f32: it rounds
      * them to the type of input 0 as it loads. */
     const uint32_t *narrows;
+    /* Selects kernel i, from 1 to WEIR_KERNEL_OTHERS, that could take the place of the call's own
+     * (kernel_table.h); out->run is NULL if there is no such kernel. NULL: no call has others.
+     * Fails with ERR_NOMEM only. */
+    weir_status (*other)(weir_device *d, const weir_call *c, int i, weir_kernel *out);
 } weir_device_ops;
 
 /* Size classes: multiples of the alignment up to 32 of them, then 32 per power of two (at most 3 %
@@ -213,6 +219,8 @@ struct weir_device {
     weir_pool              pool;
     size_t                 guard; /* guard.h: bytes of each zone; 0: no zones */
     weir_kernel_cache      kernels;
+    struct weir_kernel_table *table;    /* kernel_table.h; NULL: no kernel is timed */
+    void (*table_info)(weir_device *d, weir_string *s); /* adds a line about it; NULL: none */
     uint64_t               seed, rng; /* random stream and the next free position, in blocks */
     uint64_t               leaves;    /* leaf tensors numbered so far: leaf in core/tensor.h */
     uint64_t               changes;   /* in-place changes so far: the clock of versions */

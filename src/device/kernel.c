@@ -8,6 +8,7 @@
 #include "core/hash.h"
 #include "core/mem.h"
 #include "device/device.h"
+#include "device/kernel_table.h"
 
 typedef struct weir_kernel_entry {
     weir_kernel kernel;
@@ -38,10 +39,10 @@ static uint64_t hash_layout(uint64_t h, const weir_layout *l)
     return h;
 }
 
-static uint64_t hash_call(const weir_call *c)
+static uint64_t hash_call(uint64_t seed, const weir_call *c)
 {
-    uint64_t h = weir_hash_u64(WEIR_HASH_SEED, (uint64_t)c->op << 16 | (uint64_t)c->nin << 8 |
-                                                   (uint64_t)c->nout);
+    uint64_t h = weir_hash_u64(seed, (uint64_t)c->op << 16 | (uint64_t)c->nin << 8 |
+                                         (uint64_t)c->nout);
     for (int i = 0; i < c->nin + c->nout; i++)
         h = hash_layout(h, operand(c, i));
     return weir_hash_bytes(h, c->attr, c->attr_bytes);
@@ -113,7 +114,10 @@ static weir_status entry_new(weir_device *d, const weir_call *c, uint64_t hash, 
         e->layout[i] = *operand(c, i);
     if (c->attr_bytes > 0)
         memcpy(attr_of(e), c->attr, c->attr_bytes);
-    const weir_status s = choose(d, c, &e->kernel);
+    weir_status s = choose(d, c, &e->kernel);
+    if (s == WEIR_OK && d->table)
+        s = weir_kernel_table_choose(
+            d, c, (const uint64_t[]){hash, hash_call(~WEIR_HASH_SEED, c)}, &e->kernel);
     if (s != WEIR_OK) {
         weir_mem_free(e);
         return s;
@@ -125,7 +129,7 @@ static weir_status entry_new(weir_device *d, const weir_call *c, uint64_t hash, 
 weir_status weir_kernel_of(weir_device *d, const weir_call *c, const weir_kernel **out)
 {
     weir_kernel_cache *t = &d->kernels;
-    const uint64_t     hash = hash_call(c);
+    const uint64_t     hash = hash_call(WEIR_HASH_SEED, c);
     entry             *e = t->cap > 0 ? *find(t, hash, c) : NULL;
     if (!e) {
         WEIR_TRY(entry_new(d, c, hash, &e));

@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "device/common/staging.h"
 #include "device/kernel.h"
+#include "device/kernel_table.h"
 #include "device/memory/arena.h"
 #include "device/memory/guard.h"
 #include "device/memory/pool.h"
@@ -94,8 +95,13 @@ weir_device *weir_device_open(const char *name, const weir_device_options *optio
     size_t guard;
     if (weir_guard_zone(ops, o.guard, &guard) != WEIR_OK)
         return NULL;
-    return device_new(ops, spec, o.threads > 0 ? o.threads : weir_threads_default(),
-                      o.seed > 0 ? o.seed : 1, guard, o.spill_dir);
+    weir_device *d = device_new(ops, spec, o.threads > 0 ? o.threads : weir_threads_default(),
+                                o.seed > 0 ? o.seed : 1, guard, o.spill_dir);
+    if (d && weir_kernel_table_open(d) != WEIR_OK) {
+        weir_device_close(d);
+        return NULL;
+    }
+    return d;
 }
 
 int weir_device_count(const char *name)
@@ -125,6 +131,7 @@ void weir_device_close(weir_device *d)
     weir_spill_free(d->spill);
     d->spill = NULL;
     weir_kernel_cache_free(&d->kernels);
+    weir_kernel_table_free(d);
     weir_pool_trim(d);
     weir_device_arena_free(d);
     for (const weir_held_arena *h = d->held; h; h = h->next)

@@ -1,6 +1,6 @@
 /* amx.c - finds AMX by cpuid and xgetbv, and asks Linux for permission (5.16 and later; see Linux's
- * Documentation/arch/x86/xstate.rst). oneDNN would ask at its first primitive; asked here, a refusal
- * is known and told: ENOSPC means that a thread's alternate signal stack is too small for tiles. */
+ * Documentation/arch/x86/xstate.rst). oneDNN would ask at its first primitive; asked here, a
+ * refusal is known and told: ENOSPC means that a thread's alternate signal stack is too small. */
 #include "device/cpu/amx.h"
 
 #include <errno.h>

@@ -13,6 +13,7 @@ typedef struct weir_cpu {
     weir_isa isa;       /* instruction set of our own kernels */
     weir_amx amx;       /* asked for when the device was opened */
     size_t   memory;    /* bytes of the machine, or of the smallest limit of a cgroup, at open */
+    int      want;      /* weir_gemm_want while another kernel of a call is selected; else 0 */
     void    *blas;      /* openblas.c's; NULL until wanted */
     void    *onednn;    /* onednn.c's; NULL until wanted */
 } weir_cpu;

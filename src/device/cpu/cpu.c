@@ -11,6 +11,7 @@
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/model.h"
 #include "device/cpu/kernels/elementwise.h"
 #include "device/cpu/kernels/swap.h"
 #include "device/cpu/kernels/widen.h"
@@ -151,9 +152,12 @@ static weir_rates cpu_rates(const weir_device *d)
 
 static void cpu_info(weir_device *d, weir_string *s)
 {
-    weir_string_add(s, "instruction set %s (best here: %s)\n",
+    char model[WEIR_CPU_MODEL];
+
+    weir_cpu_model(model);
+    weir_string_add(s, "instruction set %s (best here: %s)%s%s\n",
                     weir_cpu_isa_name(weir_cpu_of(d)->isa),
-                    weir_cpu_isa_name(weir_cpu_isa_best()));
+                    weir_cpu_isa_name(weir_cpu_isa_best()), *model ? ", " : "", model);
     weir_cpu_amx_info(&weir_cpu_of(d)->amx, s);
     weir_cpu_onednn_info(s);
     weir_cpu_blas_info(s);
@@ -167,6 +171,27 @@ static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 #include "core/elementwise.def"
 #undef ROW
 };
+
+/* Products and convolutions by own code, by OpenBLAS, by oneDNN. */
+static weir_status cpu_other(weir_device *d, const weir_call *c, int i, weir_kernel *out)
+{
+    weir_cpu *const      cpu = weir_cpu_of(d);
+    const weir_openblas *blas;
+
+    *out = (weir_kernel){0};
+    if (c->op != WEIR_OP_MATMUL && c->op != WEIR_OP_LINEAR && c->op != WEIR_OP_CONV2D &&
+        c->op != WEIR_OP_CONV2D_GRAD_X && c->op != WEIR_OP_CONV2D_GRAD_W)
+        return WEIR_OK;
+    WEIR_TRY(weir_cpu_blas(d, &blas));
+    if ((i == WEIR_GEMM_OPENBLAS && !blas) || (i == WEIR_GEMM_ONEDNN && !weir_onednn_present()))
+        return WEIR_OK;
+    cpu->want = i;
+    const weir_status status = kernels[c->op](d, c, out);
+    cpu->want = WEIR_GEMM_ANY;
+    if (status != WEIR_OK)
+        *out = (weir_kernel){0};
+    return status == WEIR_ERR_NOMEM ? status : WEIR_OK;
+}
 
 static const uint32_t widens[WEIR_OP_COUNT] = {
     [WEIR_OP_BN_STATS] = 1,       [WEIR_OP_BN_GRAD_REDUCE] = 3, [WEIR_OP_SGD_UPDATE] = 2,
@@ -202,4 +227,5 @@ const weir_device_ops weir_device_cpu = {
     .kernel = kernels,
     .widens = widens,
     .narrows = weir_cpu_narrows,
+    .other = cpu_other,
 };

@@ -34,7 +34,7 @@ CASE(each_finding_has_a_sentence)
     check_told(amx, "left out by WEIR_ISA\n");
 }
 
-/* Permission is the process's, so asking again changes nothing; without AVX-512 nothing is asked. */
+/* Permission is the process's, so asking again changes nothing. */
 CASE(permission_is_asked_for_again)
 {
     const weir_amx first = weir_cpu_amx(), again = weir_cpu_amx();

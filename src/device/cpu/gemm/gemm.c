@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "device/cpu/context.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
@@ -449,6 +450,8 @@ weir_status weir_gemm_libraries(weir_device *d, const char *variable, weir_gemm_
 {
     *blas = NULL;
     WEIR_TRY(read_want(variable, want));
+    if (*want == WEIR_GEMM_ANY && d)
+        *want = (weir_gemm_want)weir_cpu_of(d)->want;
     if (*want == WEIR_GEMM_ONEDNN && !weir_onednn_present())
         return weir_fail(WEIR_ERR_NOKERNEL, "%s=onednn, but this build has no oneDNN", variable);
     if (*want != WEIR_GEMM_OWN)

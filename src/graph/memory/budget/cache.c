@@ -9,15 +9,12 @@
 #include "graph/memory/budget/cache.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/env.h"
+#include "core/file.h"
 #include "core/hash.h"
 #include "core/status.h"
 #include "core/text.h"
@@ -131,6 +128,14 @@ static size_t file_bytes(const weir_cache_head *h)
            (size_t)h->plans * plan_bytes(h->intervals) + sizeof(uint64_t);
 }
 
+/* Returns the bytes of the largest file for the problem. */
+static size_t most_bytes(const weir_mem_problem *p)
+{
+    const weir_cache_head h = {
+        .intervals = weir_lower_intervals(p), .ops = p->ops.n, .plans = MOST_PLANS};
+    return file_bytes(&h);
+}
+
 static bool head_is_right(const weir_cache *c, const weir_mem_problem *p, const weir_cache_head *h)
 {
     return h->magic == MAGIC && h->version == VERSION && h->key[0] == c->key[0] &&
@@ -138,50 +143,26 @@ static bool head_is_right(const weir_cache *c, const weir_mem_problem *p, const 
            h->plans <= MOST_PLANS && (h->ops == 0 || h->ops == p->ops.n);
 }
 
-static bool read_all(int fd, char *at, size_t n)
-{
-    while (n > 0) {
-        const ssize_t got = weir_env_get()->read(fd, at, n);
-        if (got <= 0 && !(got < 0 && errno == EINTR))
-            return false;
-        at += got > 0 ? got : 0;
-        n -= got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
 /* Reads the whole file, which the caller frees. Returns NULL if it is not valid; *memory is false
  * if memory ran out. */
 static char *load(const weir_cache *c, const weir_mem_problem *p, bool *memory)
 {
-    const weir_env *const env = weir_env_get();
-    const int       fd = c->path ? env->open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0) : -1;
     weir_cache_head h;
-    struct stat     st;
-    char           *file = NULL;
     uint64_t        sum;
+    size_t          n;
 
     *memory = true;
-    if (fd >= 0 && env->fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        read_all(fd, (char *)&h, sizeof h) && head_is_right(c, p, &h) &&
-        (uint64_t)st.st_size == file_bytes(&h)) {
-        const size_t n = file_bytes(&h), rest = n - sizeof sum;
-        file = weir_mem_alloc(n);
-        *memory = file != NULL;
-        if (file && read_all(fd, file + sizeof h, n - sizeof h)) {
-            memcpy(file, &h, sizeof h);
-            memcpy(&sum, file + rest, sizeof sum);
-        } else {
-            sum = 0;
-        }
-        if (file && sum != weir_hash_bytes(WEIR_HASH_SEED, file, rest)) {
-            weir_mem_free(file);
-            file = NULL;
-        }
-    }
-    if (fd >= 0)
-        (void)env->close(fd);
-    return file;
+    char *const file =
+        c->path ? weir_file_load(c->path, sizeof h + sizeof sum, most_bytes(p), &n, memory) : NULL;
+    if (!file)
+        return NULL;
+    memcpy(&h, file, sizeof h);
+    memcpy(&sum, file + n - sizeof sum, sizeof sum);
+    if (head_is_right(c, p, &h) && n == file_bytes(&h) &&
+        sum == weir_hash_bytes(WEIR_HASH_SEED, file, n - sizeof sum))
+        return file;
+    weir_mem_free(file);
+    return NULL;
 }
 
 static bool is_rate(double v)
@@ -294,37 +275,6 @@ static char *fill(const weir_cache *c, const weir_mem_problem *p, const weir_fro
     return file;
 }
 
-static bool write_all(int fd, const char *at, size_t n)
-{
-    while (n > 0) {
-        const ssize_t put = weir_env_get()->write(fd, at, n);
-        if (put <= 0 && !(put < 0 && errno == EINTR))
-            return false;
-        at += put > 0 ? put : 0;
-        n -= put > 0 ? (size_t)put : 0;
-    }
-    return true;
-}
-
-/* Writes a temporary file in the same folder, then renames it. */
-static bool save(const char *path, const char *file, size_t n)
-{
-    weir_string beside = {0};
-
-    weir_string_add(&beside, "%s.XXXXXX", path);
-    char *const temporary = weir_string_take(&beside);
-    const weir_env *const env = weir_env_get();
-    const int   fd = temporary ? env->mkostemp(temporary, 0) : -1;  /* mode 0600 */
-    bool        ok = fd >= 0 && write_all(fd, file, n);
-    if (fd >= 0) {
-        ok = env->close(fd) == 0 && ok && env->rename(temporary, path) == 0;
-        if (!ok)
-            (void)env->unlink(temporary);
-    }
-    weir_mem_free(temporary);
-    return ok;
-}
-
 void weir_cache_write(weir_cache *c, const weir_mem_problem *p, weir_frontier *l)
 {
     size_t n;
@@ -332,7 +282,7 @@ void weir_cache_write(weir_cache *c, const weir_mem_problem *p, weir_frontier *l
     if (!c->path || !l->grown)
         return;
     char *const file = fill(c, p, l, &n);
-    if (!file || !save(c->path, file, n))
+    if (!file || !weir_file_replace(c->path, file, n))
         c->use = WEIR_CACHE_FAILED;
     weir_mem_free(file);
     l->grown = false;
