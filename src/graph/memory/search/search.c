@@ -157,7 +157,7 @@ static bool run(weir_search_state *a)
         return run_line(a, levers, s->moves);
     if (s->floor > 0 && !s->start)
         return run_tightest(a, levers);
-    if (!run_line(a, WEIR_LEVER_RECOMPUTE, s->moves / 4))
+    if (!run_line(a, WEIR_LEVER_RECOMPUTE, s->moves / 2))
         return false;
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
         return true;
@@ -168,7 +168,7 @@ static bool run(weir_search_state *a)
     a->best.extra = s->best_extra;
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
         return true;
-    const bool ok = weir_search_anneal(a, s->moves / 2);
+    const bool ok = weir_search_anneal(a, s->moves - s->moves / 4);
     weir_search_close_line(a);
     return ok;
 }
