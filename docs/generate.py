@@ -151,13 +151,13 @@ def placements(page, build):
 def onnx_operators(page, build):
     rows = {}
     for name, since, until, known in re.findall(
-            r"^(?:NODE|DRAW|BODY)\((\w+), (\d+), (\d+), (\d+), \w+\)",
+            r"^(?:NODE|DRAW|BODY)\(([\w.]+), (\d+), (\d+), (\d+), \w+\)",
             read("src/model/onnx/onnx.def"), re.M):
         inputs = [str(i) for i in range(31) if int(known) >> i & 1]
         first, _, all_known = rows.get(name, (int(since), 0, []))
         rows[name] = (min(first, int(since)), int(until), all_known or inputs)
     return table(["operator", "opsets", "known inputs"],
-                 [[name, f"{since} to {until}", ", ".join(inputs)]
+                 [[name, f"{since} to {until}" if since else "all", ", ".join(inputs)]
                   for name, (since, until, inputs) in sorted(rows.items())])
 
 
@@ -260,7 +260,7 @@ TESTED_AS = {"norm": "norm2", "fill_int": "fill", "cross_entropy_ignore": "cross
              "lr_step": "lr_schedule", "lr_exponential": "lr_schedule",
              "lr_cosine": "lr_schedule", "attention_with": "attention_options"}
 GROUPS = [("floats", {"f32", "f64"}), ("halves", {"f16", "bf16"}),
-          ("integers", {"i32", "i64", "u8"}), ("bool", {"bool"})]
+          ("integers", {"i32", "i64", "u8", "i8", "i16", "u16", "u32", "u64"}), ("bool", {"bool"})]
 
 
 def types_in_words(types):

@@ -23,7 +23,9 @@ static const struct {
 } weir_py_dl_type[] = {
     {"f32", WEIR_DL_FLOAT, 32}, {"f64", WEIR_DL_FLOAT, 64}, {"f16", WEIR_DL_FLOAT, 16},
     {"bf16", WEIR_DL_BFLOAT, 16}, {"i32", WEIR_DL_INT, 32}, {"i64", WEIR_DL_INT, 64},
-    {"u8", WEIR_DL_UINT, 8}, {"bool", WEIR_DL_BOOL, 8},
+    {"u8", WEIR_DL_UINT, 8}, {"bool", WEIR_DL_BOOL, 8}, {"i8", WEIR_DL_INT, 8},
+    {"i16", WEIR_DL_INT, 16}, {"u16", WEIR_DL_UINT, 16}, {"u32", WEIR_DL_UINT, 32},
+    {"u64", WEIR_DL_UINT, 64},
 };
 enum { WEIR_PY_DL_TYPES = sizeof weir_py_dl_type / sizeof weir_py_dl_type[0] };
 

@@ -1,4 +1,5 @@
-/* half.h - f16 and bf16 by their definitions, in doubles: what the library must equal. */
+/* half.h - f16 and bf16 by their definitions, in doubles: what the library must equal; elements of
+ * any type. */
 #ifndef WEIR_TEST_HALF_H
 #define WEIR_TEST_HALF_H
 
@@ -64,6 +65,45 @@ static inline double half_decode(uint16_t h, weir_dtype t)
     else
         v = ldexp(one + fraction, (int)exponent - f.bias - f.digits + 1);
     return h & 0x8000u ? -v : v;
+}
+
+/* ---- elements of any type ---- */
+
+/* Element `at` of an array of type t. */
+static inline double element_get(weir_dtype t, const void *p, int64_t at)
+{
+    switch (t) {
+    case WEIR_F32: return (double)((const float *)p)[at];
+    case WEIR_F64: return ((const double *)p)[at];
+    case WEIR_I32: return (double)((const int32_t *)p)[at];
+    case WEIR_I64: return (double)((const int64_t *)p)[at];
+    case WEIR_F16:
+    case WEIR_BF16: return half_decode(((const uint16_t *)p)[at], t);
+    case WEIR_I8:  return (double)((const int8_t *)p)[at];
+    case WEIR_I16: return (double)((const int16_t *)p)[at];
+    case WEIR_U16: return (double)((const uint16_t *)p)[at];
+    case WEIR_U32: return (double)((const uint32_t *)p)[at];
+    case WEIR_U64: return (double)((const uint64_t *)p)[at];
+    default: return (double)((const uint8_t *)p)[at];
+    }
+}
+
+static inline void element_set(weir_dtype t, void *p, int64_t at, double v)
+{
+    switch (t) {
+    case WEIR_F32: ((float *)p)[at] = (float)v; break;
+    case WEIR_F64: ((double *)p)[at] = v; break;
+    case WEIR_I32: ((int32_t *)p)[at] = (int32_t)v; break;
+    case WEIR_I64: ((int64_t *)p)[at] = (int64_t)v; break;
+    case WEIR_F16:
+    case WEIR_BF16: ((uint16_t *)p)[at] = half_encode(v, t); break;
+    case WEIR_I8:  ((int8_t *)p)[at] = (int8_t)v; break;
+    case WEIR_I16: ((int16_t *)p)[at] = (int16_t)v; break;
+    case WEIR_U16: ((uint16_t *)p)[at] = (uint16_t)v; break;
+    case WEIR_U32: ((uint32_t *)p)[at] = (uint32_t)v; break;
+    case WEIR_U64: ((uint64_t *)p)[at] = (uint64_t)v; break;
+    default: ((uint8_t *)p)[at] = (uint8_t)v;
+    }
 }
 
 #endif

@@ -138,9 +138,11 @@ WEIR_API const char *weir_environment_text(void);
 /* Frees text that the library returned (weir_graph_text and its like). NULL is fine. */
 WEIR_API void weir_text_free(char *text);
 
-/* f16 is IEEE 754 binary16, bf16 the upper half of an f32; on the host both are uint16_t. */
+/* f16 is IEEE 754 binary16, bf16 the upper half of an f32; on the host both are uint16_t. Integers
+ * wrap. Those of the second row are reduced and added to rows through i64. */
 typedef enum weir_dtype {
-    WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64, WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16
+    WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64, WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16,
+    WEIR_I8, WEIR_I16, WEIR_U16, WEIR_U32, WEIR_U64
 } weir_dtype;
 
 /* Bytes of one element; 0 if t is not a dtype. */
@@ -150,7 +152,8 @@ WEIR_API size_t weir_dtype_size(weir_dtype t);
 WEIR_API const char *weir_dtype_name(weir_dtype t);
 
 /* The type to which elements of types a and b are promoted, by PyTorch's rules for tensors: the
- * later one in bool, u8, i32, i64, f16 and bf16, f32, f64; f16 with bf16 gives f32. */
+ * later one in bool, integers, f16 and bf16, f32, f64; f16 with bf16 gives f32. Of two integers it
+ * is the narrowest type that holds the values of both; u64 with a signed type gives f64. */
 WEIR_API weir_dtype weir_dtype_promote(weir_dtype a, weir_dtype b);
 
 #define WEIR_MAX_DIMS 8

@@ -26,10 +26,12 @@
  * taken by all element-wise operations (draws and dropout too), comparisons, where, sum, mean,
  * amax, amin, prod, argmax, argmin, softmax, log_softmax, matrix products, gemm, linear, LSTM and
  * GRU, and all that moves data; gradients pass. Trainable tensors of these types are not updated:
- * keep parameters in f32 and weir_cast them. i32, i64 and u8 wrap around. They can be added,
+ * keep parameters in f32 and weir_cast them. Integers wrap around. They can be added,
  * subtracted, multiplied, divided (below), compared, reduced (sum, prod, amax, amin, argmax,
- * argmin) and moved; neg, abs, sign, square, max, min, clamp, pow, div_floor, div_trunc and
- * remainder take them, too. A sum or product of integers or bools is i64, as in PyTorch. bool is
+ * argmin) and moved; neg, abs, sign, square, max, min, clamp, pow, div_floor, div_trunc, remainder,
+ * bitwise_... and shift_... take them, too. A sum or product of integers or bools is i64, as in
+ * PyTorch; one of i8, i16, u16, u32 or u64 is taken of a copy in i64 (so are amax and its like,
+ * cumsum, cumprod and scatter_add). bool is
  * not a number: sum and prod count it, logical_... combine it, where selects by it, and it can be
  * moved.
  *
@@ -135,6 +137,17 @@ WEIR_API weir_tensor *weir_div_floor(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_div_trunc(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_remainder(weir_tensor *a, weir_tensor *b);
 
+/* Bits of integers, negative ones in two's complement; logical_... are those of bool. */
+WEIR_API weir_tensor *weir_bitwise_and(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_bitwise_or(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_bitwise_xor(weir_tensor *a, weir_tensor *b);
+
+/* The bits of an integer a moved by b places, b of a's type (ERR_DTYPE otherwise). Bits that leave
+ * the type are lost, all of them if b is negative or not less than their number. On the right the
+ * sign of a is repeated. */
+WEIR_API weir_tensor *weir_shift_left(weir_tensor *a, weir_tensor *b);
+WEIR_API weir_tensor *weir_shift_right(weir_tensor *a, weir_tensor *b);
+
 /* The larger, the smaller of two elements. Equal ones get half the gradient each. */
 WEIR_API weir_tensor *weir_max(weir_tensor *a, weir_tensor *b);
 WEIR_API weir_tensor *weir_min(weir_tensor *a, weir_tensor *b);
@@ -231,6 +244,10 @@ WEIR_API weir_tensor *weir_copy(weir_tensor *x);
 /* The elements of x in another type, any to any: float to integer truncates (0 where it does not
  * fit), to bool is x != 0, to f16 and bf16 rounds once, to nearest even. */
 WEIR_API weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype);
+
+/* The bits of x as those of elements of another type of the same size (else ERR_DTYPE); bool is
+ * neither taken nor made. No gradient passes. */
+WEIR_API weir_tensor *weir_bit_cast(weir_tensor *x, weir_dtype dtype);
 
 /* A view of any dtype that gradients do not pass. */
 WEIR_API weir_tensor *weir_detach(weir_tensor *x);

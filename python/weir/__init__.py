@@ -48,7 +48,8 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
         ones_like as ones_like, rand as rand, randn as randn, zeros as zeros,
         zeros_like as zeros_like)
     from .dtypes import (DType as DType, bfloat16 as bfloat16, bool_ as bool_, float16 as float16,
-        float32 as float32, float64 as float64, int32 as int32, int64 as int64, uint8 as uint8)
+        float32 as float32, float64 as float64, int8 as int8, int16 as int16, int32 as int32,
+        int64 as int64, uint8 as uint8, uint16 as uint16, uint32 as uint32, uint64 as uint64)
     from .files import (load_npz as load_npz, load_safetensors as load_safetensors,
         safetensors_metadata as safetensors_metadata, save_npz as save_npz,
         save_safetensors as save_safetensors)
@@ -79,8 +80,8 @@ _NAMES = {
     "checkpoint": ("checkpoint",),
     "create": ("arange", "array", "empty", "eye", "from_dlpack", "full", "full_like", "ones",
                "ones_like", "rand", "randn", "zeros", "zeros_like"),
-    "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int32", "int64",
-               "uint8"),
+    "dtypes": ("DType", "bfloat16", "bool_", "float16", "float32", "float64", "int16", "int32",
+               "int64", "int8", "uint16", "uint32", "uint64", "uint8"),
     "files": ("load_npz", "load_safetensors", "safetensors_metadata", "save_npz",
               "save_safetensors"),
     "fit": ("LargestBatch", "largest_batch"),
@@ -97,14 +98,15 @@ __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "Budg
            "CancelledError", "checkpoint", "cpu", "data", "device", "DeviceError", "DType",
            "DtypeError", "empty", "Error", "errors", "eye", "FileError", "float16", "float32",
            "float64", "from_dlpack", "full", "full_like", "Graph", "GraphWarning", "image_tool",
-           "initializer", "int32", "int64", "InvalidError", "largest_batch", "LargestBatch",
-           "layer", "load_graph", "load_npz", "load_safetensors", "load_torch_state_dict",
-           "metrics", "model", "module", "name_scope", "no_grad", "NoKernelError", "NonFinite",
-           "onnx", "ones", "ones_like", "opt", "optimizer", "OutOfMemoryError", "OutOfRangeError",
-           "PlanningProgress", "plot", "progress", "rand", "randn", "safetensors_metadata",
-           "save_npz", "save_safetensors", "SavedGraph", "set_planning_progress", "set_seed",
-           "ShapeError", "show_config", "singa_wrap", "snapshot", "sonnx", "StateError", "tensor",
-           "TensorSpec", "to_torch_state_dict", "transforms", "typing", "uint8", "utils", "zeros",
+           "initializer", "int16", "int32", "int64", "int8", "InvalidError", "largest_batch",
+           "LargestBatch", "layer", "load_graph", "load_npz", "load_safetensors",
+           "load_torch_state_dict", "metrics", "model", "module", "name_scope", "no_grad",
+           "NoKernelError", "NonFinite", "ones", "ones_like", "onnx", "opt", "optimizer",
+           "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
+           "randn", "safetensors_metadata", "save_npz", "save_safetensors", "SavedGraph",
+           "set_planning_progress", "set_seed", "ShapeError", "show_config", "singa_wrap",
+           "snapshot", "sonnx", "StateError", "tensor", "TensorSpec", "to_torch_state_dict",
+           "transforms", "typing", "uint16", "uint32", "uint64", "uint8", "utils", "zeros",
            "zeros_like"]
 
 

@@ -13,10 +13,14 @@ from . import errors
 class DType(enum.IntEnum):
     """An element type: SINGA's number (the first five) or ours, with a name that is shown.
 
+    SINGA's `char` is `int8`.
+
     It is an int and equal to its number; `weir.float32` is DType.float32.
     """
 
-    float32, float16, int32, char, float64, uint8, int64, bool, bfloat16 = range(9)
+    (float32, float16, int32, int8, float64, uint8, int64, bool, bfloat16, int16, uint16, uint32,
+     uint64) = range(13)
+    char = int8
 
     def __repr__(self) -> str:
         return f"weir.{self.name}{'_' if self.name == 'bool' else ''}"
@@ -31,7 +35,7 @@ class DType(enum.IntEnum):
 kFloat32: DType = DType.float32
 kFloat16: DType = DType.float16
 kInt: DType = DType.int32
-kChar: DType = DType.char
+kChar: DType = DType.int8
 kDouble: DType = DType.float64
 kUChar: DType = DType.uint8
 kInt64: DType = DType.int64
@@ -45,6 +49,11 @@ uint8: DType = kUChar
 int64: DType = kInt64
 bool_: DType = kBool
 bfloat16: DType = kBFloat16
+int8: DType = kChar
+int16: DType = DType.int16
+uint16: DType = DType.uint16
+uint32: DType = DType.uint32
+uint64: DType = DType.uint64
 
 _CORE_TYPE: dict[int, int] = {
     kFloat32: capi.WEIR_F32,
@@ -55,6 +64,11 @@ _CORE_TYPE: dict[int, int] = {
     kInt64: capi.WEIR_I64,
     kBool: capi.WEIR_BOOL,
     kBFloat16: capi.WEIR_BF16,
+    kChar: capi.WEIR_I8,
+    int16: capi.WEIR_I16,
+    uint16: capi.WEIR_U16,
+    uint32: capi.WEIR_U32,
+    uint64: capi.WEIR_U64,
 }
 _SINGA_TYPE = {core: DType(number) for number, core in _CORE_TYPE.items()}
 # SINGA's numbers by the core's.
@@ -67,10 +81,16 @@ _NUMPY_TYPE: dict[int, type[np.generic]] = {
     kUChar: np.uint8,
     kInt64: np.int64,
     kBool: np.bool_,
+    kChar: np.int8,
+    int16: np.int16,
+    uint16: np.uint16,
+    uint32: np.uint32,
+    uint64: np.uint64,
 }
 _NAMES = {"float32": kFloat32, "float": kFloat32, "float16": kFloat16, "int32": kInt, "int": kInt,
           "float64": kDouble, "double": kDouble, "uint8": kUChar, "int64": kInt64, "bool": kBool,
-          "bfloat16": kBFloat16}
+          "bfloat16": kBFloat16, "int8": kChar, "char": kChar, "int16": int16, "uint16": uint16,
+          "uint32": uint32, "uint64": uint64}
 
 
 def dtype_number(dtype: object) -> DType:

@@ -19,7 +19,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from . import _capi as capi
-from . import core
+from . import core, dtypes
 from . import interop
 from .archive import add_array, read_npz, refusing
 from .errors import DtypeError, FileError
@@ -36,10 +36,13 @@ HEADER_LIMIT = 100_000_000      # bytes; the format's own
 VALUES_LIMIT = 2_000_000
 # safetensors' names of the types that the core may have, and bytes of those it has not.
 _TYPES = {"F32": core.kFloat32, "F64": core.kDouble, "F16": core.kFloat16, "BF16": core.kBFloat16,
-          "I32": core.kInt, "I64": core.kInt64, "U8": core.kUChar, "BOOL": core.kBool}
+          "I32": core.kInt, "I64": core.kInt64, "U8": core.kUChar, "BOOL": core.kBool,
+          "I8": core.kChar, "I16": dtypes.int16, "U16": dtypes.uint16, "U32": dtypes.uint32,
+          "U64": dtypes.uint64}
 _NAMES: dict[int, str] = {number: name for name, number in _TYPES.items()}
-_OTHER = {"I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "U32": 4, "U64": 8, "C64": 8}
-_SIZES = {"F32": 4, "F64": 8, "F16": 2, "BF16": 2, "I32": 4, "I64": 8, "U8": 1, "BOOL": 1, **_OTHER}
+_OTHER = {"F8_E4M3": 1, "F8_E5M2": 1, "C64": 8}
+_SIZES = {"F32": 4, "F64": 8, "F16": 2, "BF16": 2, "I32": 4, "I64": 8, "U8": 1, "BOOL": 1, "I8": 1,
+          "I16": 2, "U16": 2, "U32": 4, "U64": 8, **_OTHER}
 
 
 def _tensors(tensors: Mapping[str, Data]) -> Iterator[tuple[str, Tensor]]:

@@ -1,5 +1,5 @@
-/* divide.h - floor and truncated quotients, remainders and integer powers: M_div_floor,
- * M_div_trunc, M_remainder and M_pow of elementwise.def.
+/* divide.h - floor and truncated quotients, remainders, integer powers and shifts: M_div_floor,
+ * M_div_trunc, M_remainder, M_pow, M_shift_left and M_shift_right of elementwise.def.
  *
  * Floats follow Python and PyTorch. The quotient is derived from fmod, which is exact, not from a
  * rounded quotient: 1.0 / 0.1 rounds up to 10, but its floor is 9. Integers wrap; division by 0
@@ -34,8 +34,8 @@
 WEIR_DIVIDE_FLOATS(float, f32, f)
 WEIR_DIVIDE_FLOATS(double, f64, )
 
-/* U: the unsigned type of the same size, in which nothing overflows. NEGATIVE(x): x < 0. The least
- * integer divided by -1 wraps to itself. */
+/* U: an unsigned type in which nothing overflows, as wide as T or as int. NEGATIVE(x): x < 0. The
+ * least integer divided by -1 wraps to itself. */
 #define WEIR_DIVIDE_INTEGERS(T, U, S, NEGATIVE)                                                    \
     static inline T weir_div_trunc_##S(T a, T b)                                                   \
     {                                                                                              \
@@ -64,6 +64,21 @@ WEIR_DIVIDE_FLOATS(double, f64, )
         for (U n = (U)b; n != 0; n = (U)(n >> 1), x = (U)(x * x))                                  \
             y = (U)(n & 1 ? y * x : y);                                                            \
         return (T)y;                                                                               \
+    }                                                                                              \
+    static inline bool weir_shifts_all_##S(T b)                                                    \
+    {                                                                                              \
+        return NEGATIVE(b) || (uint64_t)b >= 8 * sizeof(T);                                        \
+    }                                                                                              \
+    /* Bits that leave the type are lost, so are all if b is negative or not less than their       \
+     * number; on the right the sign is repeated. */                                               \
+    static inline T weir_shift_left_##S(T a, T b)                                                  \
+    {                                                                                              \
+        return (T)(weir_shifts_all_##S(b) ? 0 : (U)a << b);                                        \
+    }                                                                                              \
+    static inline T weir_shift_right_##S(T a, T b)                                                 \
+    {                                                                                              \
+        const T sign = NEGATIVE(a) ? (T)-1 : (T)0;                                                 \
+        return (T)(weir_shifts_all_##S(b) ? sign : a >> b);                                        \
     }
 
 #define WEIR_IS_NEGATIVE(x) ((x) < 0)
@@ -71,5 +86,10 @@ WEIR_DIVIDE_FLOATS(double, f64, )
 WEIR_DIVIDE_INTEGERS(int32_t, uint32_t, i32, WEIR_IS_NEGATIVE)
 WEIR_DIVIDE_INTEGERS(int64_t, uint64_t, i64, WEIR_IS_NEGATIVE)
 WEIR_DIVIDE_INTEGERS(uint8_t, uint8_t, u8, WEIR_NEVER)
+WEIR_DIVIDE_INTEGERS(int8_t, uint32_t, i8, WEIR_IS_NEGATIVE)
+WEIR_DIVIDE_INTEGERS(int16_t, uint32_t, i16, WEIR_IS_NEGATIVE)
+WEIR_DIVIDE_INTEGERS(uint16_t, uint32_t, u16, WEIR_NEVER)
+WEIR_DIVIDE_INTEGERS(uint32_t, uint32_t, u32, WEIR_NEVER)
+WEIR_DIVIDE_INTEGERS(uint64_t, uint64_t, u64, WEIR_NEVER)
 
 #endif

@@ -102,4 +102,11 @@ static inline double weir_odd_from_i64(int64_t v)
     return exact ? (double)v : (double)upper + (odd ? 0.0 : rest);
 }
 
+/* The same of a number without a sign. */
+static inline double weir_odd_from_u64(uint64_t v)
+{
+    return v >> 63 ? 2.0 * weir_odd_from_i64((int64_t)(v >> 1 | (v & 1u)))
+                   : weir_odd_from_i64((int64_t)v);
+}
+
 #endif

@@ -45,6 +45,8 @@
 #define M_div_floor ROW_PASTE(weir, div_floor, SUFFIX)
 #define M_div_trunc ROW_PASTE(weir, div_trunc, SUFFIX)
 #define M_remainder ROW_PASTE(weir, remainder, SUFFIX)
+#define M_shift_left  ROW_PASTE(weir, shift_left, SUFFIX)
+#define M_shift_right ROW_PASTE(weir, shift_right, SUFFIX)
 #define M_circle  ROW_PASTE(weir, circle, SUFFIX)
 
 /* Attributes converted to elements; integers saturate. */
@@ -68,10 +70,21 @@ static inline int32_t attr_of_i32(double v)
     return v >= 0x1p31 ? INT32_MAX : v > -0x1p31 ? (int32_t)v : INT32_MIN;
 }
 
-static inline uint8_t attr_of_u8(double v)
+static inline uint64_t attr_of_u64(double v)
 {
-    return v >= 255 ? UINT8_MAX : v > 0 ? (uint8_t)v : (uint8_t)0;
+    return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
 }
+
+#define WEIR_ROW_ATTR(T, S, least, most)                                                           \
+    static inline T attr_of_##S(double v)                                                          \
+    {                                                                                              \
+        return (T)(v >= most ? most : v > least ? (T)v : least);                                   \
+    }
+WEIR_ROW_ATTR(uint8_t, u8, (uint8_t)0, UINT8_MAX)
+WEIR_ROW_ATTR(int8_t, i8, INT8_MIN, INT8_MAX)
+WEIR_ROW_ATTR(uint16_t, u16, (uint16_t)0, UINT16_MAX)
+WEIR_ROW_ATTR(int16_t, i16, INT16_MIN, INT16_MAX)
+WEIR_ROW_ATTR(uint32_t, u32, 0u, UINT32_MAX)
 
 /* The least integer's absolute value wraps to itself. */
 static inline int32_t weir_abs_i32(int32_t a)
@@ -84,10 +97,25 @@ static inline int64_t weir_abs_i64(int64_t a)
     return a < 0 ? (int64_t)(UINT64_C(0) - (uint64_t)a) : a;
 }
 
-static inline uint8_t weir_abs_u8(uint8_t a)
+static inline int8_t weir_abs_i8(int8_t a)
 {
-    return a;
+    return a < 0 ? (int8_t)(0u - (uint32_t)a) : a;
 }
+
+static inline int16_t weir_abs_i16(int16_t a)
+{
+    return a < 0 ? (int16_t)(0u - (uint32_t)a) : a;
+}
+
+#define WEIR_ROW_ABS(T, S)                                                                         \
+    static inline T weir_abs_##S(T a)                                                              \
+    {                                                                                              \
+        return a;                                                                                  \
+    }
+WEIR_ROW_ABS(uint8_t, u8)
+WEIR_ROW_ABS(uint16_t, u16)
+WEIR_ROW_ABS(uint32_t, u32)
+WEIR_ROW_ABS(uint64_t, u64)
 
 /* Box-Muller transform of two words into two normal draws: words 0 and 1, or 2 and 3, of a
  * block. */

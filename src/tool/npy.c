@@ -10,7 +10,9 @@ static const char *descr_of(weir_dtype t)
 {
     static const char *const names[] = {[WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I32] = "<i4",
                                         [WEIR_I64] = "<i8", [WEIR_U8] = "|u1", [WEIR_BOOL] = "|b1",
-                                        [WEIR_F16] = "<f2", [WEIR_BF16] = NULL};
+                                        [WEIR_F16] = "<f2", [WEIR_BF16] = NULL, [WEIR_I8] = "|i1",
+                                        [WEIR_I16] = "<i2", [WEIR_U16] = "<u2", [WEIR_U32] = "<u4",
+                                        [WEIR_U64] = "<u8"};
     return names[t];
 }
 

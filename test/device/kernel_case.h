@@ -8,8 +8,8 @@
 #include "core/attr.h"
 #include "core/mem.h"
 #include "device/device.h"
-#include "device/element.h"
 #include "device/zone.h"
+#include "half.h"
 
 /* A call with its operands, whose memory it owns. */
 typedef struct kernel_case {

@@ -53,7 +53,8 @@ def test_show_config():
 
 # ---- constructors ----
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", np.uint8, "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", np.uint8, "bool",
+                                   np.int8, "int16", "uint16", "uint32", "uint64"])
 def test_filled(dtype):
     for t, value in ((weir.zeros((2, 3), dtype), 0), (weir.ones((2, 3), dtype), 1),
                      (weir.full((2, 3), 1, dtype), 1), (weir.empty((2, 3), dtype), 0)):

@@ -16,11 +16,13 @@ weir_status weir_out_checked(weir_call *c, int i, const weir_desc *d);
 /* Gives output i type and shape of input j, and dense strides. */
 void weir_out_like(weir_call *c, int i, int j);
 
-/* Sets of element types, bit t for type t. */
+/* Sets of element types, bit t for type t. ADDED: those that kernels reduce. */
 enum {
     WEIR_TYPES_FLOAT = 1 << WEIR_F32 | 1 << WEIR_F64,
     WEIR_TYPES_ANY_FLOAT = WEIR_TYPES_FLOAT | 1 << WEIR_F16 | 1 << WEIR_BF16,
-    WEIR_TYPES_NUMBER = WEIR_TYPES_ANY_FLOAT | 1 << WEIR_I32 | 1 << WEIR_I64 | 1 << WEIR_U8
+    WEIR_TYPES_ADDED = WEIR_TYPES_ANY_FLOAT | 1 << WEIR_I32 | 1 << WEIR_I64 | 1 << WEIR_U8,
+    WEIR_TYPES_NUMBER = WEIR_TYPES_ADDED | 1 << WEIR_I8 | 1 << WEIR_I16 | 1 << WEIR_U16 |
+                        1 << WEIR_U32 | 1 << WEIR_U64
 };
 
 /* Fails with ERR_DTYPE unless the type of each input is in the set. */
@@ -94,6 +96,11 @@ weir_desc   weir_desc_unpack(const weir_desc_attr *a);
 
 /* 1 / sqrt(var + eps): basic.c. */
 weir_tensor *weir_rstd(weir_tensor *var, double eps);
+
+/* x as i64 if no kernel adds its type, the largest u64 being the largest i64 if `ordered`; x itself
+ * if one does. The other way: to the type t of such an x. NULL gives NULL. */
+weir_tensor *weir_widen_stored(weir_tensor *x, bool ordered);
+weir_tensor *weir_narrow_stored(weir_tensor *y, weir_dtype t, bool ordered);
 
 /* t reshaped to the dims of `to`; t itself if it has them. */
 weir_tensor *weir_reshape_as(weir_tensor *t, const weir_desc *to);

@@ -13,7 +13,12 @@
 
 /* ---- infer and cost ---- */
 
-enum { FLOATS = WEIR_TYPES_ANY_FLOAT, NUMBERS = WEIR_TYPES_NUMBER, ORDERED = NUMBERS };
+enum {
+    FLOATS = WEIR_TYPES_ANY_FLOAT,
+    NUMBERS = WEIR_TYPES_NUMBER,
+    ORDERED = NUMBERS,
+    WHOLE = WEIR_TYPES_NUMBER & ~WEIR_TYPES_ANY_FLOAT
+};
 
 static const uint32_t row_types[WEIR_OP_COUNT] = {
 #define ROW(ID, id, nin, types, ...) [WEIR_OP_##ID] = types,
@@ -225,6 +230,11 @@ enum {
 #define DEF_DIV_FLOOR     PROMOTED, GRAD(steps_grad, 3, 0, 0)
 #define DEF_DIV_TRUNC     DEF_DIV_FLOOR
 #define DEF_REMAINDER     PROMOTED, GRAD(remainder_grad, 3, 3, 0)
+#define DEF_BITWISE_AND   PROMOTED
+#define DEF_BITWISE_OR    PROMOTED
+#define DEF_BITWISE_XOR   PROMOTED
+#define DEF_SHIFT_LEFT    PLAIN
+#define DEF_SHIFT_RIGHT   PLAIN
 #define DEF_MAX           PROMOTED, GRAD(max_grad, 3, 3, 0)
 #define DEF_MAX_GRAD      PLAIN
 #define DEF_MIN           PROMOTED, GRAD(min_grad, 3, 3, 0)
@@ -375,6 +385,11 @@ UNARY(SQUARE, square)
 BINARY(DIV_FLOOR, div_floor)
 BINARY(DIV_TRUNC, div_trunc)
 BINARY(REMAINDER, remainder)
+BINARY(BITWISE_AND, bitwise_and)
+BINARY(BITWISE_OR, bitwise_or)
+BINARY(BITWISE_XOR, bitwise_xor)
+BINARY(SHIFT_LEFT, shift_left)
+BINARY(SHIFT_RIGHT, shift_right)
 BINARY(MAX, max)
 BINARY(MIN, min)
 

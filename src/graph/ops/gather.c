@@ -85,8 +85,8 @@ static weir_status scatter_add_infer(weir_call *c)
 
     WEIR_TRY(weir_check_ndim(c, 0, "x", 2));
     WEIR_TRY(check_index(c, 1));
-    if (!weir_is_number(x->dtype) || c->in[2].desc.dtype != x->dtype)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes x and update of one type, not bool");
+    if (!weir_is_number(x->dtype) || weir_is_stored(x->dtype) || c->in[2].desc.dtype != x->dtype)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "takes x and update of one type that is added");
     const weir_desc rows = weir_2d(x->dtype, c->in[1].desc.dim[0], x->dim[1]);
     WEIR_TRY(weir_check_dims(c, 2, "update", &rows));
     weir_out_like(c, 0, 0);
@@ -243,9 +243,14 @@ weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *u
                               weir_desc_text(&index->layout.desc, text[1]),
                               weir_desc_text(&update->layout.desc, text[2]));
     }
-    weir_tensor *const in[] = {as_matrix(x, 1), as_vector(index),
-                               as_matrix(update, index->layout.desc.ndim)};
-    return weir_reshape_as(weir_record1(WEIR_OP_SCATTER_ADD, 3, in, NULL, 0), &to);
+    weir_tensor *const table = weir_widen_stored(x, false);
+    weir_tensor *const rows = weir_widen_stored(update, false);
+    if (!table || !rows)
+        return NULL;
+    weir_tensor *const in[] = {as_matrix(table, 1), as_vector(index),
+                               as_matrix(rows, index->layout.desc.ndim)};
+    weir_tensor *const y = weir_record1(WEIR_OP_SCATTER_ADD, 3, in, NULL, 0);
+    return weir_reshape_as(weir_narrow_stored(y, to.dtype, false), &to);
 }
 
 weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype dtype)
@@ -275,9 +280,7 @@ weir_tensor *weir_one_hot(weir_tensor *index, int64_t depth, weir_dtype dtype)
 /* Is v within the type's range? */
 static bool fits(double v, weir_dtype t)
 {
-    const double limit = t == WEIR_U8 ? 0x1p8 : t == WEIR_I32 ? 0x1p31 : 0x1p63;
-
-    return weir_is_any_float(t) || (v > (t == WEIR_U8 ? -1 : -limit) && v < limit);
+    return weir_is_any_float(t) || weir_integer_fits(t, v);
 }
 
 weir_tensor *weir_arange(weir_device *d, weir_dtype dtype, int64_t count, double start, double step)

@@ -202,6 +202,31 @@ const weir_opdef weir_op_cast = {
     .flops = weir_flops_none,
 };
 
+/* A copy, not a view: what is known of a value's elements holds for all of its storage. */
+static weir_status bit_cast_infer(weir_call *c)
+{
+    const weir_cast_attr *const a = c->attr;
+    weir_desc                   d = c->in[0].desc;
+    const size_t                size = weir_dtype_size(d.dtype);
+
+    if (size != weir_dtype_size((weir_dtype)a->dtype) || d.dtype == WEIR_BOOL ||
+        a->dtype == WEIR_BOOL)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "bits of %s do not make elements of %s",
+                              weir_dtype_name(d.dtype), weir_dtype_name((weir_dtype)a->dtype));
+    d.dtype = (weir_dtype)a->dtype;
+    return weir_out_checked(c, 0, &d);
+}
+
+const weir_opdef weir_op_bit_cast = {
+    .name = "bit_cast",
+    .flags = MOVE,
+    .nin_min = 1,
+    .nin_max = 1,
+    .nout = 1,
+    .infer = bit_cast_infer,
+    .flops = weir_flops_none,
+};
+
 static weir_status fill_infer(weir_call *c)
 {
     const weir_fill_attr *const a = c->attr;
@@ -352,6 +377,13 @@ weir_tensor *weir_cast(weir_tensor *x, weir_dtype dtype)
     return weir_record1(WEIR_OP_CAST, 1, &x, &a, sizeof a);
 }
 
+weir_tensor *weir_bit_cast(weir_tensor *x, weir_dtype dtype)
+{
+    const weir_cast_attr a = {.dtype = (int64_t)dtype};
+
+    return weir_record1(WEIR_OP_BIT_CAST, 1, &x, &a, sizeof a);
+}
+
 weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value)
 {
     weir_fill_attr a = {.value = value};
@@ -368,15 +400,11 @@ weir_tensor *weir_fill(weir_device *d, weir_desc desc, double value)
  * can. */
 weir_tensor *weir_fill_int(weir_device *d, weir_desc desc, int64_t value)
 {
-    const int64_t least[] = {[WEIR_I32] = INT32_MIN, [WEIR_I64] = INT64_MIN},
-                  most[] = {[WEIR_I32] = INT32_MAX, [WEIR_I64] = INT64_MAX, [WEIR_U8] = UINT8_MAX,
-                            [WEIR_BOOL] = 1};
     const int64_t low = value & UINT32_MAX, unit = INT64_C(1) << 53;
 
-    if (weir_is_any_float(desc.dtype) || (unsigned)desc.dtype > WEIR_BF16)
+    if (weir_is_any_float(desc.dtype) || (unsigned)desc.dtype >= WEIR_DTYPES)
         return weir_fill(d, desc, (double)value);
-    if (value > most[desc.dtype] || (desc.dtype <= WEIR_I64 && value < least[desc.dtype]) ||
-        (desc.dtype > WEIR_I64 && value < 0))
+    if (value > weir_integer_most(desc.dtype) || value < weir_integer_least(desc.dtype))
         return WEIR_FAIL_NULL(WEIR_ERR_INVALID, "fill_int: %s has no %" PRId64,
                               weir_dtype_name(desc.dtype), value);
     if (value >= -unit && value <= unit)

@@ -10,7 +10,7 @@ static weir_status reduce_infer(weir_call *c, bool wide)
 {
     weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
 
-    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_ADDED));
     if (wide && !weir_is_any_float(out.dtype))
         out.dtype = WEIR_I64;
     return weir_out_checked(c, 0, &out);
@@ -171,7 +171,7 @@ static weir_status arg_infer(weir_call *c)
 {
     weir_desc out = weir_reduced(&c->in[0].desc, c->attr);
 
-    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_ADDED));
     if (weir_shape_count(&c->in[0].desc) == 0 && weir_shape_count(&out) > 0)
         return weir_call_fail(WEIR_ERR_SHAPE, c, "%s of no elements",
                               c->op == WEIR_OP_ARGMIN ? "minimum" : "maximum");
@@ -197,7 +197,7 @@ ARG(argmin);
 
 static weir_status cumsum_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_types(c, WEIR_TYPES_NUMBER));
+    WEIR_TRY(weir_check_types(c, WEIR_TYPES_ADDED));
     return weir_infer_like(c);
 }
 
@@ -329,7 +329,8 @@ bool weir_reduce_axes(const char *who, const weir_tensor *x, uint32_t dims, bool
 /* Reduces bool as 0 and 1 in i64. */
 static weir_tensor *record_counted(weir_op op, weir_tensor *x, const weir_reduce_attr *a)
 {
-    weir_tensor *const in = x->layout.desc.dtype == WEIR_BOOL ? weir_cast(x, WEIR_U8) : x;
+    weir_tensor *const in = x->layout.desc.dtype == WEIR_BOOL ? weir_cast(x, WEIR_U8)
+                                                              : weir_widen_stored(x, false);
 
     return weir_record1(op, 1, &in, a, sizeof *a);
 }
@@ -361,22 +362,24 @@ weir_tensor *weir_mean(weir_tensor *x, uint32_t dims, bool keep)
     return weir_record1(WEIR_OP_SUM, 1, &x, &a, sizeof a);
 }
 
-weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep)
+static weir_tensor *extreme(weir_op op, weir_tensor *x, uint32_t dims, bool keep)
 {
     weir_reduce_attr a;
 
-    if (!weir_reduce_axes("amax", x, dims, keep, &a))
+    if (!weir_reduce_axes(weir_op_name(op), x, dims, keep, &a))
         return NULL;
-    return weir_record1(WEIR_OP_AMAX, 1, &x, &a, sizeof a);
+    weir_tensor *const in = weir_widen_stored(x, true);
+    return weir_narrow_stored(weir_record1(op, 1, &in, &a, sizeof a), x->layout.desc.dtype, true);
+}
+
+weir_tensor *weir_amax(weir_tensor *x, uint32_t dims, bool keep)
+{
+    return extreme(WEIR_OP_AMAX, x, dims, keep);
 }
 
 weir_tensor *weir_amin(weir_tensor *x, uint32_t dims, bool keep)
 {
-    weir_reduce_attr a;
-
-    if (!weir_reduce_axes("amin", x, dims, keep, &a))
-        return NULL;
-    return weir_record1(WEIR_OP_AMIN, 1, &x, &a, sizeof a);
+    return extreme(WEIR_OP_AMIN, x, dims, keep);
 }
 
 weir_tensor *weir_prod(weir_tensor *x, uint32_t dims, bool keep)
@@ -400,7 +403,8 @@ static weir_tensor *arg(weir_op op, weir_tensor *x, int axis, bool keep)
         return NULL;
 
     const weir_reduce_attr a = {.dims = (uint64_t)1 << at, .keep = keep, .scale = 1};
-    return weir_record1(op, 1, &x, &a, sizeof a);
+    weir_tensor *const     in = weir_widen_stored(x, true);
+    return weir_record1(op, 1, &in, &a, sizeof a);
 }
 
 weir_tensor *weir_argmax(weir_tensor *x, int axis, bool keep)
@@ -424,7 +428,8 @@ static weir_tensor *running(weir_op op, weir_tensor *x, int axis, bool reverse)
         return NULL;
 
     const weir_cumsum_attr a = {{.dims = (uint64_t)1 << at, .keep = true, .scale = 1}, reverse};
-    return weir_record1(op, 1, &x, &a, sizeof a);
+    weir_tensor *const     in = weir_widen_stored(x, false);
+    return weir_narrow_stored(weir_record1(op, 1, &in, &a, sizeof a), x->layout.desc.dtype, false);
 }
 
 weir_tensor *weir_cumsum(weir_tensor *x, int axis, bool reverse)

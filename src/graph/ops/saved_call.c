@@ -216,12 +216,10 @@ static weir_status check_range(const weir_call *c)
 {
     const weir_arange_attr *const a = c->attr;
     const double last = a->start + (double)(a->count > 0 ? a->count - 1 : 0) * a->step;
-    const double limit = a->dtype == WEIR_U8 ? 0x1p8 : a->dtype == WEIR_I32 ? 0x1p31 : 0x1p63;
-    const double least = a->dtype == WEIR_U8 ? 0 : -limit;
+    const weir_dtype t = (weir_dtype)a->dtype;
 
-    if (a->dtype != WEIR_BOOL && (weir_is_any_float((weir_dtype)a->dtype) ||
-                                  (a->start >= least && a->start < limit && last >= least &&
-                                   last < limit)))
+    if (t != WEIR_BOOL && (weir_is_any_float(t) || (weir_integer_fits(t, a->start) &&
+                                                    weir_integer_fits(t, last))))
         return WEIR_OK;
     return weir_call_fail(WEIR_ERR_INVALID, c, "%lld numbers from %g by %g do not fit the type",
                           (long long)a->count, a->start, a->step);
@@ -264,6 +262,7 @@ typedef struct rule {
 static const rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_RESHAPE] = {.attr = "n" DIMS_S},
     [WEIR_OP_CAST] = {.attr = "t"},
+    [WEIR_OP_BIT_CAST] = {.attr = "t"},
     [WEIR_OP_FILL] = {.attr = "f" DESC},
     [WEIR_OP_SLICE] = {.attr = SLICE, .check = check_slice},
     [WEIR_OP_SLICE_SCATTER] = {.attr = SLICE, .check = check_slice},

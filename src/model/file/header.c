@@ -16,9 +16,9 @@ static const struct type {
 } types[] = {
     {"F32", 4, true, WEIR_F32},   {"F64", 8, true, WEIR_F64},   {"F16", 2, true, WEIR_F16},
     {"BF16", 2, true, WEIR_BF16}, {"I32", 4, true, WEIR_I32},   {"I64", 8, true, WEIR_I64},
-    {"U8", 1, true, WEIR_U8},     {"BOOL", 1, true, WEIR_BOOL}, {"I8", 1, false, WEIR_F32},
-    {"I16", 2, false, WEIR_F32},  {"U16", 2, false, WEIR_F32},  {"U32", 4, false, WEIR_F32},
-    {"U64", 8, false, WEIR_F32},  {"C64", 8, false, WEIR_F32},  {"F8_E4M3", 1, false, WEIR_F32},
+    {"U8", 1, true, WEIR_U8},     {"BOOL", 1, true, WEIR_BOOL}, {"I8", 1, true, WEIR_I8},
+    {"I16", 2, true, WEIR_I16},   {"U16", 2, true, WEIR_U16},   {"U32", 4, true, WEIR_U32},
+    {"U64", 8, true, WEIR_U64},   {"C64", 8, false, WEIR_F32},  {"F8_E4M3", 1, false, WEIR_F32},
     {"F8_E5M2", 1, false, WEIR_F32}};
 
 enum { TYPES = sizeof types / sizeof *types };

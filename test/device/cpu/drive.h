@@ -12,8 +12,8 @@
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
-#include "device/element.h"
 #include "device/zone.h"
+#include "half.h"
 
 typedef struct drive {
     weir_device d;

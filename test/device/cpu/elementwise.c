@@ -81,9 +81,11 @@ typedef struct draws {
     double uniform, normal;
 } draws;
 
-#define ROW(ID, id, nin, types, value)                                                             \
-    case WEIR_OP_##ID:                                                                             \
-        return value;
+#define OF_FLOATS(ID, value) case WEIR_OP_##ID: return value;
+#define OF_NUMBERS          OF_FLOATS
+#define OF_ORDERED          OF_FLOATS
+#define OF_WHOLE(ID, value)
+#define ROW(ID, id, nin, types, value) OF_##types(ID, value)
 
 #define T      float
 static T naive_f32(int64_t op, const T *x, T s, T t, draws r)
@@ -113,11 +115,11 @@ static T naive_f64(int64_t op, const T *x, T s, T t, draws r)
 typedef struct row {
     weir_op     op;
     int         arity;
-    const char *text;
+    const char *text, *types;
 } row;
 
 static const row rows[] = {
-#define ROW(ID, id, nin, types, value) {WEIR_OP_##ID, nin, #value},
+#define ROW(ID, id, nin, types, value) {WEIR_OP_##ID, nin, #value, #types},
 #include "core/elementwise.def"
 #undef ROW
 };
@@ -230,14 +232,11 @@ static void check_row(const row *r, weir_dtype type, int64_t n)
 
 CASE(rows_against_libm)
 {
+    static const int64_t sizes[] = {0, 1, 37, 1500, 40000};
+
     for (int i = 0; i < ROWS; i++)
-        for (weir_dtype type = WEIR_F32; type <= WEIR_F64; type++) {
-            check_row(&rows[i], type, 0);
-            check_row(&rows[i], type, 1);
-            check_row(&rows[i], type, 37);
-            check_row(&rows[i], type, 1500);
-            check_row(&rows[i], type, 40000);
-        }
+        for (int k = 0; k < 10 && strcmp(rows[i].types, "WHOLE") != 0; k++)
+            check_row(&rows[i], k < 5 ? WEIR_F32 : WEIR_F64, sizes[k % 5]);
 }
 
 CASE(integer_rows_wrap)

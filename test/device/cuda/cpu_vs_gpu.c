@@ -44,6 +44,11 @@ void put(void *at, weir_dtype t, int64_t i, double v)
     case WEIR_I32:  ((int32_t *)at)[i] = (int32_t)v; break;
     case WEIR_I64:  ((int64_t *)at)[i] = (int64_t)v; break;
     case WEIR_U8:   ((uint8_t *)at)[i] = (uint8_t)(int)v; break;
+    case WEIR_I8:   ((int8_t *)at)[i] = (int8_t)(int)v; break;
+    case WEIR_I16:  ((int16_t *)at)[i] = (int16_t)v; break;
+    case WEIR_U16:  ((uint16_t *)at)[i] = (uint16_t)(int)v; break;
+    case WEIR_U32:  ((uint32_t *)at)[i] = (uint32_t)(int64_t)v; break;
+    case WEIR_U64:  ((uint64_t *)at)[i] = (uint64_t)(int64_t)v; break;
     case WEIR_F16:  ((uint16_t *)at)[i] = weir_to_f16((float)v); break;
     default:        ((uint16_t *)at)[i] = weir_to_bf16((float)v);
     }
@@ -57,6 +62,11 @@ double get(const void *at, weir_dtype t, int64_t i)
     case WEIR_I32:  return ((const int32_t *)at)[i];
     case WEIR_I64:  return (double)((const int64_t *)at)[i];
     case WEIR_U8:   return ((const uint8_t *)at)[i];
+    case WEIR_I8:   return ((const int8_t *)at)[i];
+    case WEIR_I16:  return ((const int16_t *)at)[i];
+    case WEIR_U16:  return ((const uint16_t *)at)[i];
+    case WEIR_U32:  return ((const uint32_t *)at)[i];
+    case WEIR_U64:  return (double)((const uint64_t *)at)[i];
     case WEIR_F16:  return (double)weir_from_f16(((const uint16_t *)at)[i]);
     default:        return (double)weir_from_bf16(((const uint16_t *)at)[i]);
     }

@@ -9,7 +9,8 @@
 #include "device/kernel.h"
 
 static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_I32, WEIR_I64,
-                                   WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16};
+                                   WEIR_U8, WEIR_BOOL, WEIR_F16, WEIR_BF16,
+                                   WEIR_I8, WEIR_I16, WEIR_U16, WEIR_U32, WEIR_U64};
 enum { TYPES = sizeof types / sizeof *types };
 
 /* Random bits: NaNs of all kinds, infinities, numbers that do not fit. */
@@ -201,10 +202,11 @@ CASE(fills_and_ranges)
             run_made(weir_cpu_fill, WEIR_OP_FILL, weir_1d(types[t], 1003), &a, sizeof a);
             run_made(weir_cpu_fill, WEIR_OP_FILL, weir_1d(types[t], (int64_t)v), &a, sizeof a);
         }
-        const weir_arange_attr a = {.start = types[t] == WEIR_U8 ? 3 : -100.25, .step = 0.3,
-                                    .dtype = (int64_t)types[t], .count = 700};
+        const weir_arange_attr a = {.start = weir_is_unsigned(types[t]) ? 3 : -100.25, .step = 0.3,
+                                    .dtype = (int64_t)types[t],
+                                    .count = types[t] == WEIR_I8 ? 500 : 700};
         if (types[t] != WEIR_BOOL)
-            run_made(weir_cpu_arange, WEIR_OP_ARANGE, weir_1d(types[t], 700), &a, sizeof a);
+            run_made(weir_cpu_arange, WEIR_OP_ARANGE, weir_1d(types[t], a.count), &a, sizeof a);
     }
 }
 

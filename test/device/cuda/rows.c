@@ -2,6 +2,7 @@
  * way to read an input, special numbers. See rows.h. */
 #include "device/cuda/rows.h"
 
+#include "core/dtype.h"
 #include "core/half.h"
 #include "core/mem.h"
 
@@ -13,8 +14,8 @@ const rows_row rows_table[] = {
 
 bool rows_takes(const rows_row *r, weir_dtype t)
 {
-    return t != WEIR_BOOL && (strcmp(r->types, "FLOATS") != 0 ||
-                              (t != WEIR_I32 && t != WEIR_I64 && t != WEIR_U8));
+    return t != WEIR_BOOL && (weir_is_any_float(t) ? strcmp(r->types, "WHOLE") != 0
+                                                   : strcmp(r->types, "FLOATS") != 0);
 }
 
 weir_layout rows_dense(weir_dtype type, int ndim, const int64_t *dim)
@@ -61,7 +62,12 @@ static void put(void *at, int64_t i, weir_dtype t, double v)
     case WEIR_BF16: ((uint16_t *)at)[i] = weir_to_bf16((float)v); break;
     case WEIR_I32:  ((uint32_t *)at)[i] = (uint32_t)(bits % 3 ? bits : bits % 7 - 3); break;
     case WEIR_I64:  ((uint64_t *)at)[i] = bits % 3 ? bits : bits % 7 - 3; break;
-    case WEIR_U8:   ((uint8_t *)at)[i] = (uint8_t)bits; break;
+    case WEIR_U8:
+    case WEIR_I8:   ((uint8_t *)at)[i] = (uint8_t)bits; break;
+    case WEIR_I16:
+    case WEIR_U16:  ((uint16_t *)at)[i] = (uint16_t)(bits % 3 ? bits : bits % 7 - 3); break;
+    case WEIR_U32:  ((uint32_t *)at)[i] = (uint32_t)(bits % 3 ? bits : bits % 7); break;
+    case WEIR_U64:  ((uint64_t *)at)[i] = bits % 3 ? bits : bits % 7; break;
     case WEIR_BOOL: break;
     }
 }

@@ -13,8 +13,9 @@ const op_row *const op_families[] = {
 };
 
 /* Shape sets of a row that go through the plans with a pass left out, and that are given special
- * values: not all, that takes long. */
-enum { PLANNED_SETS = 3, SPECIAL_SETS = 12, MAX_ROWS = 512 };
+ * values: not all, that takes long. Of the integers that share their kernels' forms with others
+ * each set but the first meets one. */
+enum { PLANNED_SETS = 3, SPECIAL_SETS = 12, STORED_TYPES = 5, MAX_ROWS = 512 };
 
 static op_score scores[MAX_ROWS];
 static int      rows;
@@ -58,7 +59,9 @@ static void add_set(op_score *score, const op_set *set, bool special)
     add(score, set, "desc", op_way_desc, -1);
     for (int type = 0; weir_dtype_size((weir_dtype)type) > 0; type++) {
         const bool half = (OP_HALVES >> type & 1) != 0;
-        if (!(row->types >> type & 1))
+        const bool stored = (OP_STORED >> type & 1) != 0;
+        if (!(row->types >> type & 1) ||
+            (stored && set > row->sets && (set - row->sets) % STORED_TYPES != type - WEIR_I8))
             continue;
         add(score, set, "values", op_way_values, type);
         if (special && (OP_ANY_FLOAT >> type & 1) != 0 && set < row->sets + SPECIAL_SETS)
@@ -67,7 +70,7 @@ static void add_set(op_score *score, const op_set *set, bool special)
             add(score, set, "peer", op_way_peer, type);
         if (half && differentiated(row) > 0 && !set->flat)
             add(score, set, "half gradient", op_way_half_gradient, type);
-        if (half && set >= row->sets + PLANNED_SETS)
+        if ((half && set >= row->sets + PLANNED_SETS) || (stored && set > row->sets))
             continue;
         add(score, set, "graph", op_way_graph, type);
         if (type == WEIR_F32 || set == row->sets)
@@ -96,7 +99,8 @@ static void add_row(const op_row *row, bool special)
     op_score *const score = &scores[rows++];
     const int       type = row->types & OP_F32   ? WEIR_F32
                          : row->types & OP_I32 ? WEIR_I32
-                         : row->types & OP_U8  ? WEIR_U8 : WEIR_BOOL;
+                         : row->types & OP_U8  ? WEIR_U8
+                         : row->types & OP_I8  ? WEIR_I8 : WEIR_BOOL;
 
     score->row = row;
     for (const op_set *set = row->sets; set->in; set++)

@@ -62,6 +62,27 @@ typedef struct binary {
     bool          takes_bools, is_bool;
 } binary;
 
+/* Of two integers the narrowest type that holds the values of both. */
+CASE(integers_meet_in_the_narrowest_type_that_holds_both)
+{
+    static const struct {
+        weir_dtype a, b, both;
+    } of[] = {
+        {WEIR_I8, BOOL, WEIR_I8}, {WEIR_I8, U8, WEIR_I16}, {WEIR_I8, WEIR_I16, WEIR_I16},
+        {WEIR_I16, U8, WEIR_I16}, {WEIR_I16, WEIR_U16, I32}, {WEIR_U16, U8, WEIR_U16},
+        {I32, WEIR_U16, I32}, {I32, WEIR_U32, I64}, {WEIR_U32, WEIR_U16, WEIR_U32},
+        {I64, WEIR_U32, I64}, {I64, WEIR_U64, F64}, {WEIR_U64, WEIR_U32, WEIR_U64},
+        {WEIR_I8, WEIR_U64, F64}, {WEIR_I8, F16, F16}, {WEIR_U64, F32, F32},
+        {WEIR_U64, BOOL, WEIR_U64}, {WEIR_U16, BF16, BF16}, {WEIR_I16, F64, F64},
+    };
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        check_that(weir_dtype_promote(of[i].a, of[i].b) == of[i].both, __FILE__, __LINE__,
+                   "%s with %s", weir_dtype_name(of[i].a), weir_dtype_name(of[i].b));
+        CHECK(weir_dtype_promote(of[i].b, of[i].a) == of[i].both);
+    }
+}
+
 /* Numbers that every type holds: a = 3, 0, 1, 2 and b = 1, 2, 0, 2; as bools 1, 0, 1, 1 and
  * 1, 1, 0, 1. */
 static void check_pair(weir_device *d, const binary *f, weir_dtype ta, weir_dtype tb)

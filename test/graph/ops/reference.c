@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/dtype.h"
+
 /* ---- arrays ---- */
 
 int64_t ref_count(const weir_desc *d)
@@ -107,6 +109,12 @@ REF_EACH(sub, a - b)
 REF_EACH(mul, a * b)
 REF_EACH(div, a / b)
 REF_EACH(div_trunc, trunc(a / b))
+/* Bits of whole numbers that an int64 holds. */
+REF_EACH(bitwise_and, (double)((int64_t)a & (int64_t)b))
+REF_EACH(bitwise_or, (double)((int64_t)a | (int64_t)b))
+REF_EACH(bitwise_xor, (double)((int64_t)a ^ (int64_t)b))
+REF_EACH(shift_left, a * exp2(b))
+REF_EACH(shift_right, floor(a / exp2(b)))
 REF_EACH(remainder, fmod(a, b) != 0 && (a < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))
 /* The quotient whose remainder has the sign of b: of an infinite b it is 0 or -1. */
 static double floored(double a, double b)
@@ -142,7 +150,7 @@ weir_desc ref_reduced_desc(const ref_call *c)
 weir_desc ref_counted_desc(const ref_call *c)
 {
     weir_desc d = ref_reduced_desc(c);
-    if (d.dtype == WEIR_I32 || d.dtype == WEIR_U8 || d.dtype == WEIR_BOOL)
+    if (!weir_is_any_float(d.dtype))
         d.dtype = WEIR_I64;
     return d;
 }
@@ -304,6 +312,22 @@ void ref_cast(ref_call *c)
     c->out.desc.dtype = c->o->cast;
     for (int64_t i = 0; i < ref_count(&c->out.desc); i++)
         c->out.at[i] = cast_value(c->out.at[i], c->o->cast);
+}
+
+/* Types of 4 bytes. */
+void ref_bit_cast(ref_call *c)
+{
+    const weir_dtype from = c->in[0].desc.dtype, to = c->o->cast;
+
+    copy_as(c, c->in[0].desc);
+    c->out.desc.dtype = to;
+    for (int64_t i = 0; i < ref_count(&c->out.desc); i++) {
+        const float    real = (float)c->out.at[i];
+        const uint32_t whole = (uint32_t)(int64_t)c->out.at[i];
+        uint32_t       bits;
+        memcpy(&bits, from == WEIR_F32 ? (const void *)&real : &whole, sizeof bits);
+        c->out.at[i] = to == WEIR_I32 ? (double)(int32_t)bits : (double)bits;
+    }
 }
 
 void ref_fill(ref_call *c)

@@ -103,6 +103,7 @@ int64_t   ref_reduced_place(const ref_call *c, int64_t i);
     X(depth_to_space) X(space_to_depth) X(gather) X(scatter_add) X(one_hot) X(arange)              \
     X(relu) X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(rsqrt) X(abs) X(neg) X(square) X(affine)    \
     X(add) X(sub) X(mul) X(div) X(div_whole) X(max) X(min) X(div_floor) X(div_trunc) X(remainder)  \
+    X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(bit_cast)           \
     X(sum) X(mean) X(amax) X(count_correct)                                                        \
     X(same) X(reshape) X(flatten) X(transpose) X(broadcast_to) X(cast) X(fill) X(drawn) X(dropout) \
     X(lstm) X(gru) X(batch_matmul) X(gemm) X(attention) X(einsum)                                  \

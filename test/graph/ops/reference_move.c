@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/dtype.h"
 #include "graph/ops/reference.h"
 
 /* ---- slices ---- */
@@ -317,7 +318,7 @@ void ref_one_hot(ref_call *c)
 
 void ref_arange(ref_call *c)
 {
-    const bool whole = c->type == WEIR_I32 || c->type == WEIR_I64 || c->type == WEIR_U8;
+    const bool whole = !weir_is_any_float(c->type);
 
     c->out = ref_new(c->desc);
     for (int64_t i = 0; i < ref_count(&c->desc); i++) {

@@ -118,6 +118,11 @@ BINARY(div)
 BINARY(div_floor)
 BINARY(div_trunc)
 BINARY(remainder)
+BINARY(bitwise_and)
+BINARY(bitwise_or)
+BINARY(bitwise_xor)
+BINARY(shift_left)
+BINARY(shift_right)
 BINARY(max)
 BINARY(min)
 
@@ -155,6 +160,9 @@ static weir_tensor *build_dropout(const op_call *c)
     {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
      .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}, {OP_DATA, 1, 110}}, .sets = binary_sets,     \
      .wrong = binary_wrong, .any_type = 3}
+#define SHIFT_ROW(id)                                                                              \
+    {.name = #id, .build = build_##id, .reference = ref_##id, .types = OP_INTEGERS,                \
+     .in = {{OP_DATA, -90, 90}, {OP_DATA, 0, 8}}, .sets = binary_sets, .wrong = binary_wrong}
 #define INTEGERS_ROW(id, title)                                                                    \
     {.name = title, .says = #id, .build = build_##id, .reference = ref_##id,                       \
      .types = OP_INTEGERS, .in = {{OP_DATA, -90, 90}}, .sets = unary_sets}
@@ -189,6 +197,11 @@ const op_row op_elementwise[] = {
     DIVISOR_ROW(div_floor, "div_floor (integers)"),
     DIVISOR_ROW(div_trunc, "div_trunc (integers)"),
     DIVISOR_ROW(remainder, "remainder (integers)"),
+    INTEGER_ROW(bitwise_and, "bitwise_and"),
+    INTEGER_ROW(bitwise_or, "bitwise_or"),
+    INTEGER_ROW(bitwise_xor, "bitwise_xor"),
+    SHIFT_ROW(shift_left),
+    SHIFT_ROW(shift_right),
     BINARY_ROW(max, -3, 3, 0),
     BINARY_ROW(min, -3, 3, 0),
     INTEGER_ROW(add, "add (integers)"),

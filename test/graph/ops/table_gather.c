@@ -56,6 +56,7 @@ static const op_set one_hot_sets[] = {
     {.in = "(6)", "i32", HOT(3, WEIR_I32)},
     {.in = "(3,4)t", "i64", HOT(4, WEIR_I64)},
     {.in = "(6)", "u8", HOT(4, WEIR_U8)},
+    {.in = "(5)", "i16", HOT(4, WEIR_I16)},
     {.in = "(2,3,2)", "bool, to an image", HOT(4, WEIR_BOOL)},
     {.in = "(2,3,2)", "to an image", HOT(4, WEIR_F32)},
     {.in = "(0)", "depth 0", HOT(0, WEIR_F32)},
@@ -76,6 +77,12 @@ static const op_set arange_up_sets[] = {
     {.in = "(7)", "0 to 6", {.s = 0, .t = 1}},
     {.in = "(256)", "all there are", {.s = 0, .t = 1}},
     {.in = "(5)", "halves", {.s = 253, .t = 0.5}},
+    {0},
+};
+
+static const op_set arange_low_sets[] = {
+    {.in = "(256)", "all there are", {.s = -128, .t = 1}},
+    {.in = "(5)", "down", {.s = 4, .t = -2}},
     {0},
 };
 
@@ -155,9 +162,12 @@ const op_row op_gather[] = {
     {.name = "one_hot", .build = one_hot, .reference = ref_one_hot, .types = OP_I32 | OP_I64,
      .in = {{OP_DATA, 0, 2}}, .sets = one_hot_sets, .wrong = one_hot_wrong},
     {.name = "arange (u8)", .says = "arange", .build = arange, .reference = ref_arange,
-     .types = OP_U8, .sets = arange_up_sets},
+     .types = OP_U8 | OP_U16 | OP_U32 | OP_U64, .sets = arange_up_sets},
+    {.name = "arange (i8, i16)", .says = "arange", .build = arange, .reference = ref_arange,
+     .types = OP_I8 | OP_I16, .sets = arange_low_sets},
     {.name = "arange", .build = arange, .reference = ref_arange,
-     .types = OP_ANY_FLOAT | OP_I32 | OP_I64, .eps = 1, .sets = arange_sets, .wrong = arange_wrong},
+     .types = OP_ANY_FLOAT | OP_I32 | OP_I64, .eps = 1, .sets = arange_sets,
+     .wrong = arange_wrong},
     {.name = "bernoulli", .build = bernoulli, .reference = ref_drawn, .types = OP_ANY_FLOAT,
      .sets = bernoulli_sets, .wrong = bernoulli_wrong},
     {0},

@@ -123,6 +123,11 @@ static const op_set cast_sets[] = {
     {.in = "(7)", "to i32", AS(WEIR_I32), .flat = true},
     {.in = "(4,5)b", "to i64", AS(WEIR_I64), .flat = true},
     {.in = "(3,5)t", "to u8", AS(WEIR_U8), .flat = true},
+    {.in = "(3,5)t", "to i8", AS(WEIR_I8), .flat = true},
+    {.in = "(4,5)b", "to i16", AS(WEIR_I16), .flat = true},
+    {.in = "(3,5)", "to u16", AS(WEIR_U16), .flat = true},
+    {.in = "(2,3,4,5)", "to u32", AS(WEIR_U32), .flat = true},
+    {.in = "(191,211)", "several tasks to u64", AS(WEIR_U64), .flat = true},
     {.in = "(3,5)", "to bool", AS(WEIR_BOOL), .flat = true},
     {.in = "()", "scalar to f64", AS(WEIR_F64)},
     {.in = "(0,4)", "nothing to f64", AS(WEIR_F64)},
@@ -150,6 +155,20 @@ static const op_set negative_sets[] = {
     {.in = "(1500)", "to i32", AS(WEIR_I32), .flat = true},
     {.in = "()", "to i64", AS(WEIR_I64), .flat = true},
     {.in = "(0,4)", "to i32", AS(WEIR_I32), .flat = true},
+    {0},
+};
+
+static const op_set bit_cast_sets[] = {
+    {.in = "(3,5)t", "to i32", AS(WEIR_I32), .flat = true},
+    {.in = "()", "scalar to u32", AS(WEIR_U32), .flat = true},
+    {.in = "(191,211)", "several tasks to u32", AS(WEIR_U32), .flat = true},
+    {0},
+};
+
+static const op_set bit_cast_wrong[] = {
+    {.in = "(3)", "another size", AS(WEIR_F16), .status = WEIR_ERR_DTYPE,
+     .says = "bits of f32 do not make elements of f16"},
+    {.in = "(3)", "bool", AS(WEIR_BOOL), .status = WEIR_ERR_DTYPE, .says = "bool"},
     {0},
 };
 
@@ -226,6 +245,11 @@ static weir_tensor *detach(const op_call *c)
     return weir_detach(c->in[0]);
 }
 
+static weir_tensor *bit_cast(const op_call *c)
+{
+    return weir_bit_cast(c->in[0], c->o->cast);
+}
+
 static weir_tensor *cast(const op_call *c)
 {
     return weir_cast(c->in[0], c->o->cast);
@@ -260,6 +284,9 @@ const op_row op_move[] = {
     ROW(copy, "copy", ref_same, 0, 99, OP_ALL, copy_sets, NULL),
     {.name = "detach", .build = detach, .reference = ref_same, .types = OP_ALL,
      .in = {{OP_DATA, 0, 99}}, .sets = copy_sets},
+    {.name = "bit_cast", .build = bit_cast, .reference = ref_bit_cast,
+     .types = OP_F32 | OP_I32 | OP_U32, .in = {{OP_DATA, -90, 90}}, .sets = bit_cast_sets,
+     .wrong = bit_cast_wrong},
     ROW(cast, "cast", ref_cast, 0, 99, OP_ALL, cast_sets, cast_wrong),
     {.name = "cast (negative)", .says = "cast", .build = cast, .reference = ref_cast,
      .types = OP_ALL, .in = {{OP_DATA, -90, 90}}, .sets = negative_sets},

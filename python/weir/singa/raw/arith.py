@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from weir import _capi as capi
-from weir.core import (core_dtype, is_float, kBFloat16, kBool, kDouble, kFloat16, kFloat32,
+from weir.core import (core_dtype, is_float, kBFloat16, kBool, kChar, kDouble, kFloat16, kFloat32,
                    kInt, kInt64, kUChar)
+from weir.dtypes import int16, uint16, uint32, uint64
 from weir.errors import ShapeError
 from weir.typing import BinaryCall, Handle, Number, UnaryCall
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 F32, F64 = capi.WEIR_F32, capi.WEIR_F64
 _LIMITS: dict[int, tuple[int, int]] = {
-    kInt: (-2**31, 2**31 - 1), kInt64: (-2**63, 2**63 - 1), kUChar: (0, 255), kBool: (0, 1)}
+    kInt: (-2**31, 2**31 - 1), kInt64: (-2**63, 2**63 - 1), kUChar: (0, 255), kBool: (0, 1),
+    kChar: (-2**7, 2**7 - 1), int16: (-2**15, 2**15 - 1), uint16: (0, 2**16 - 1),
+    uint32: (0, 2**32 - 1), uint64: (0, 2**64 - 1)}
 
 # What a number of a script may be for integers to stay exact on the way to the result.
 _WHOLE = (capi.weir_add, capi.weir_sub, capi.weir_mul, capi.weir_div_floor, capi.weir_remainder,
@@ -64,7 +67,7 @@ def result_type(a: int, b: int) -> int:
         return kDouble
     if is_float(a) or is_float(b):
         return kFloat32
-    return kInt64 if kInt64 in (a, b) else kInt
+    return kInt64 if any(x in (kInt64, uint32, uint64) for x in (a, b)) else kInt
 
 
 def binary(op: BinaryCall, a: Tensor, b: Tensor) -> Handle:

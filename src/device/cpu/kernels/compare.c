@@ -60,6 +60,11 @@ typedef struct compare {
     RUN(id##_i32, int32_t, uint8_t, a op b)                                                        \
     RUN(id##_i64, int64_t, uint8_t, a op b)                                                        \
     RUN(id##_u8, uint8_t, uint8_t, a op b)                                                         \
+    RUN(id##_i8, int8_t, uint8_t, a op b)                                                          \
+    RUN(id##_i16, int16_t, uint8_t, a op b)                                                        \
+    RUN(id##_u16, uint16_t, uint8_t, a op b)                                                       \
+    RUN(id##_u32, uint32_t, uint8_t, a op b)                                                       \
+    RUN(id##_u64, uint64_t, uint8_t, a op b)                                                       \
     RUN(id##_f16, uint16_t, uint8_t, weir_from_f16(a) op weir_from_f16(b))                         \
     RUN(id##_bf16, uint16_t, uint8_t, weir_from_bf16(a) op weir_from_bf16(b))
 
@@ -217,8 +222,9 @@ static weir_status choose(const weir_call *c, run_fn run, weir_kernel *out)
 #define KERNEL(id, b8)                                                                             \
     weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out)                \
     {                                                                                              \
-        static const run_fn run[] = {id##_f32, id##_f64, id##_i32, id##_i64,                       \
-                                     id##_u8,  b8,       id##_f16, id##_bf16};                     \
+        static const run_fn run[] = {id##_f32,  id##_f64, id##_i32, id##_i64, id##_u8,             \
+                                     b8,        id##_f16, id##_bf16, id##_i8, id##_i16,            \
+                                     id##_u16,  id##_u32, id##_u64};                               \
         (void)d;                                                                                   \
         return choose(c, run[c->in[0].desc.dtype], out);                                           \
     }

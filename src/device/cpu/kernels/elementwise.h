@@ -2,6 +2,7 @@
 #ifndef WEIR_DEVICE_CPU_KERNELS_ELEMENTWISE_H
 #define WEIR_DEVICE_CPU_KERNELS_ELEMENTWISE_H
 
+#include "core/dtype.h"
 #include "device/device.h"
 
 /* What a row needs besides its operands. first: position of element 0 in the output's dense order;
@@ -16,7 +17,7 @@ typedef struct weir_row_args {
 typedef void (*weir_row_fn)(int64_t n, void *out, const void *const *in, const weir_row_args *r);
 
 /* Columns of the table, indexed by dtype. */
-#define WEIR_ROW_TYPES 8
+#define WEIR_ROW_TYPES WEIR_DTYPES
 
 typedef struct weir_row_entry {
     weir_row_fn fn[WEIR_ROW_TYPES];     /* NULL: the row has no such type */

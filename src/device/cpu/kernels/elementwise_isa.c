@@ -22,14 +22,14 @@
 #define ROW_DRAWS(text)  (__builtin_strstr(text, "DRAW") != NULL)
 #define ROW_NORMAL(text) (__builtin_strstr(text, "DRAW_NORMAL") != NULL)
 
-#define ROW_OPERANDS(arity)                                                                        \
-    const T *const pa = (arity) > 0 ? in[0] : NULL, *const pb = (arity) > 1 ? in[1] : NULL;        \
-    const T *const pc = (arity) > 2 ? in[2] : NULL, *const pd = (arity) > 3 ? in[3] : NULL;        \
-    const T *const pe = (arity) > 4 ? in[4] : NULL, *const pf = (arity) > 5 ? in[5] : NULL;        \
-    const T *const pg = (arity) > 6 ? in[6] : NULL;                                                \
+#define ROW_OPERANDS(arity, E)                                                                     \
+    const E *const pa = (arity) > 0 ? in[0] : NULL, *const pb = (arity) > 1 ? in[1] : NULL;        \
+    const E *const pc = (arity) > 2 ? in[2] : NULL, *const pd = (arity) > 3 ? in[3] : NULL;        \
+    const E *const pe = (arity) > 4 ? in[4] : NULL, *const pf = (arity) > 5 ? in[5] : NULL;        \
+    const E *const pg = (arity) > 6 ? in[6] : NULL;                                                \
     const T        s = (T)ROW_PASTE(attr, of, SUFFIX)(r->s);                                       \
     const T        t = (T)ROW_PASTE(attr, of, SUFFIX)(r->t);                                       \
-    T *const       to = out;                                                                       \
+    E *const       to = out;                                                                       \
     (void)s, (void)t, (void)pa, (void)pb, (void)pc, (void)pd, (void)pe, (void)pf, (void)pg
 
 #define ROW_BIND(arity, i)                                                                         \
@@ -66,7 +66,7 @@ static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, 
 #define ROW_FLOATS_FUNCTION(id, arity, value, text)                                                \
     static void ROW_NAME(id)(int64_t n, void *out, const void *const *in, const weir_row_args *r)  \
     {                                                                                              \
-        ROW_OPERANDS(arity);                                                                       \
+        ROW_OPERANDS(arity, T);                                                                    \
         if (!ROW_DRAWS(text)) {                                                                    \
             const T uniform = 0, normal = 0;                                                       \
             (void)uniform, (void)normal, (void)in;                                                 \
@@ -95,14 +95,15 @@ static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, 
         }                                                                                          \
     }
 
+/* E: the type of an element in memory; T may be wider, so that products do not overflow an int. */
 #define ROW_NUMBERS_FUNCTION(id, arity, value)                                                     \
     static void ROW_NAME(id)(int64_t n, void *out, const void *const *in, const weir_row_args *r)  \
     {                                                                                              \
-        ROW_OPERANDS(arity);                                                                       \
+        ROW_OPERANDS(arity, E);                                                                    \
         RUN_LOOP                                                                                   \
         for (int64_t i = 0; i < n; i++) {                                                          \
             ROW_BIND(arity, i);                                                                    \
-            to[i] = (T)(value);                                                                    \
+            to[i] = (E)(value);                                                                    \
         }                                                                                          \
     }
 
@@ -120,7 +121,12 @@ static inline void draw_words(draw_span *w, const weir_row_args *r, int64_t at, 
     }
 
 /* ---- floats ---- */
-#define ROW(ID, id, arity, types, value) ROW_FLOATS_FUNCTION(id, arity, value, #value)
+/* The text is taken here, where DRAW is not expanded yet. */
+#define ROW(ID, id, arity, types, value) ROW_FLOATS_OF_##types(id, arity, value, #value)
+#define ROW_FLOATS_OF_FLOATS             ROW_FLOATS_FUNCTION
+#define ROW_FLOATS_OF_NUMBERS            ROW_FLOATS_FUNCTION
+#define ROW_FLOATS_OF_ORDERED            ROW_FLOATS_FUNCTION
+#define ROW_FLOATS_OF_WHOLE(id, arity, value, text)
 
 #define T         float
 #define SUFFIX    f32
@@ -185,51 +191,93 @@ ROW_THROUGH(bf16)
     {                                                                                              \
         through_##half(row_##id##_f32, arity, n, out, in, r);                                      \
     }
-#define ROW(ID, id, arity, types, value)                                                           \
+#define ROW(ID, id, arity, types, value)   ROW_HALVES_OF_##types(id, arity)
+#define ROW_HALVES_OF_FLOATS(id, arity)                                                            \
     ROW_HALF_FUNCTION(id, arity, f16)                                                              \
     ROW_HALF_FUNCTION(id, arity, bf16)
+#define ROW_HALVES_OF_NUMBERS(id, arity)   ROW_HALVES_OF_FLOATS(id, arity)
+#define ROW_HALVES_OF_ORDERED(id, arity)   ROW_HALVES_OF_FLOATS(id, arity)
+#define ROW_HALVES_OF_WHOLE(id, arity)
 #include "core/elementwise.def"
 #undef ROW
 
-/* ---- integers: rows of NUMBERS in unsigned types, rows of ORDERED in signed ones ---- */
+/* ---- integers: rows of NUMBERS in unsigned types, for both signs; rows of ORDERED and WHOLE in
+ * their own. */
 #define ROW(ID, id, arity, types, value)  ROW_OF_##types(id, arity, value)
 #define ROW_OF_FLOATS(id, arity, value)
 #define ROW_OF_NUMBERS(id, arity, value)  ROW_NUMBERS_FUNCTION(id, arity, value)
 #define ROW_OF_ORDERED(id, arity, value)
-
-#define T      uint32_t
-#define SUFFIX i32
-#include "core/elementwise.def"
-#undef T
-#undef SUFFIX
-
-#define T      uint64_t
-#define SUFFIX i64
-#include "core/elementwise.def"
-#undef T
-#undef SUFFIX
+#define ROW_OF_WHOLE(id, arity, value)
 
 #define T      uint8_t
+#define E      uint8_t
 #define SUFFIX u8
 #include "core/elementwise.def"
 #undef T
+#undef E
+#undef SUFFIX
+
+#define T      uint32_t
+#define E      uint16_t
+#define SUFFIX u16
+#include "core/elementwise.def"
+#undef T
+#undef E
+#undef SUFFIX
+
+#define T      uint32_t
+#define E      uint32_t
+#define SUFFIX u32
+#include "core/elementwise.def"
+#undef T
+#undef E
+#undef SUFFIX
+
+#define T      uint64_t
+#define E      uint64_t
+#define SUFFIX u64
+#include "core/elementwise.def"
+#undef T
+#undef E
 #undef SUFFIX
 
 #undef ROW_OF_NUMBERS
 #undef ROW_OF_ORDERED
+#undef ROW_OF_WHOLE
 #define ROW_OF_NUMBERS(id, arity, value)
 #define ROW_OF_ORDERED(id, arity, value)  ROW_NUMBERS_FUNCTION(id, arity, value)
+#define ROW_OF_WHOLE(id, arity, value)    ROW_NUMBERS_FUNCTION(id, arity, value)
+
+#define T      int8_t
+#define E      int8_t
+#define SUFFIX i8
+#include "core/elementwise.def"
+#undef T
+#undef E
+#undef SUFFIX
+
+#define T      int16_t
+#define E      int16_t
+#define SUFFIX i16
+#include "core/elementwise.def"
+#undef T
+#undef E
+#undef SUFFIX
 
 #define T      int32_t
+#define E      int32_t
 #define SUFFIX i32
 #include "core/elementwise.def"
 #undef T
+#undef E
 #undef SUFFIX
 
 #define T      int64_t
+#define E      int64_t
 #define SUFFIX i64
 #include "core/elementwise.def"
 #undef T
+#undef E
 #undef SUFFIX
 
 /* Rows compare with 0, which the compiler finds always false for unsigned types. */
@@ -238,9 +286,35 @@ ROW_THROUGH(bf16)
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #endif
 #define T      uint8_t
+#define E      uint8_t
 #define SUFFIX u8
 #include "core/elementwise.def"
 #undef T
+#undef E
+#undef SUFFIX
+
+#define T      uint16_t
+#define E      uint16_t
+#define SUFFIX u16
+#include "core/elementwise.def"
+#undef T
+#undef E
+#undef SUFFIX
+
+#define T      uint32_t
+#define E      uint32_t
+#define SUFFIX u32
+#include "core/elementwise.def"
+#undef T
+#undef E
+#undef SUFFIX
+
+#define T      uint64_t
+#define E      uint64_t
+#define SUFFIX u64
+#include "core/elementwise.def"
+#undef T
+#undef E
 #undef SUFFIX
 #undef ROW
 #if defined(__GNUC__)
@@ -256,10 +330,16 @@ const weir_half_entry WEIR_ISA_NAME(weir_halves)[WEIR_ROW_TYPES] = {
 #define ROW_ENTRY_FLOATS(id)                                                                       \
     [WEIR_F32] = row_##id##_f32, [WEIR_F64] = row_##id##_f64, [WEIR_F16] = row_##id##_f16,         \
     [WEIR_BF16] = row_##id##_bf16
+#define ROW_ENTRY_UNSIGNED(id)                                                                     \
+    [WEIR_U8] = row_##id##_u8, [WEIR_U16] = row_##id##_u16, [WEIR_U32] = row_##id##_u32,           \
+    [WEIR_U64] = row_##id##_u64
 #define ROW_ENTRY_NUMBERS(id)                                                                      \
-    ROW_ENTRY_FLOATS(id), [WEIR_I32] = row_##id##_i32, [WEIR_I64] = row_##id##_i64,                \
-    [WEIR_U8] = row_##id##_u8
-#define ROW_ENTRY_ORDERED(id) ROW_ENTRY_NUMBERS(id)
+    ROW_ENTRY_FLOATS(id), ROW_ENTRY_UNSIGNED(id), [WEIR_I8] = row_##id##_u8,                       \
+    [WEIR_I16] = row_##id##_u16, [WEIR_I32] = row_##id##_u32, [WEIR_I64] = row_##id##_u64
+#define ROW_ENTRY_WHOLE(id)                                                                        \
+    ROW_ENTRY_UNSIGNED(id), [WEIR_I8] = row_##id##_i8, [WEIR_I16] = row_##id##_i16,                \
+    [WEIR_I32] = row_##id##_i32, [WEIR_I64] = row_##id##_i64
+#define ROW_ENTRY_ORDERED(id) ROW_ENTRY_FLOATS(id), ROW_ENTRY_WHOLE(id)
 
 const weir_row_entry WEIR_ISA_NAME(weir_rows)[WEIR_OP_COUNT] = {
 #include "core/elementwise.def"

@@ -42,18 +42,14 @@ static void encode(double value, weir_dtype type, char element[8])
     const float   f = (float)value;
     const bool    whole = value == 0 || value == 1;
     const int64_t i = whole ? (int64_t)value : 0;       /* its low bytes are the narrower types */
-    const int32_t j = (int32_t)i;
-    const uint8_t b = (uint8_t)i;
 
     memset(element, 0, 8);
     switch (type) {
     case WEIR_F32: memcpy(element, &f, sizeof f); break;
     case WEIR_F64: memcpy(element, &value, sizeof value); break;
-    case WEIR_I32: memcpy(element, &j, sizeof j); break;
-    case WEIR_I64: memcpy(element, &i, sizeof i); break;
     case WEIR_F16: memcpy(element, &(uint16_t){weir_to_f16(f)}, sizeof(uint16_t)); break;
     case WEIR_BF16: memcpy(element, &(uint16_t){weir_to_bf16(f)}, sizeof(uint16_t)); break;
-    default: memcpy(element, &b, sizeof b);
+    default: memcpy(element, &i, weir_dtype_size(type));
     }
 }
 
@@ -255,6 +251,11 @@ static void arange_task(void *ctx, int64_t task)
     case WEIR_F64: ARANGE(double, (double)); break;
     case WEIR_I32: ARANGE(int32_t, (int32_t)); break;
     case WEIR_U8: ARANGE(uint8_t, (uint8_t)); break;
+    case WEIR_I8: ARANGE(int8_t, (int8_t)); break;
+    case WEIR_I16: ARANGE(int16_t, (int16_t)); break;
+    case WEIR_U16: ARANGE(uint16_t, (uint16_t)); break;
+    case WEIR_U32: ARANGE(uint32_t, (uint32_t)); break;
+    case WEIR_U64: ARANGE(uint64_t, (uint64_t)); break;
     case WEIR_F16: ARANGE(uint16_t, weir_to_f16_from_f64); break;
     case WEIR_BF16: ARANGE(uint16_t, weir_to_bf16_from_f64); break;
     default: ARANGE(int64_t, (int64_t));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/attr.h"
+#include "core/dtype.h"
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/common/div.h"
@@ -58,87 +59,123 @@ static void copy_8(int64_t n, void *to, const void *from, int64_t stride)
     run_copy(to, from, stride, n, 8);
 }
 
-/* Conversions TO_<to>_<class of from>: F f64, S f32 (halves are read as f32), I integers. Integers
- * wrap; floats truncate, and values that do not fit, NaN included, become 0; halves are rounded
- * once. A bool is written as 0 or 1; when read, any nonzero byte is true. */
+/* Conversions TO_<to>_<class of from>: F f64, S f32 (halves are read as f32), I integers, U u64.
+ * Integers wrap; floats truncate, and values that do not fit, NaN included, become 0; halves are
+ * rounded once. A bool is written as 0 or 1; when read, any nonzero byte is true. */
+#define WITHIN(x, T, least, end) ((double)(x) > (least) && (double)(x) < (end) ? (T)(x) : (T)0)
+
 #define TO_f32_F(x)  ((float)(x))
 #define TO_f32_I(x)  ((float)(x))
+#define TO_f32_S(x)  (x)
 #define TO_f64_F(x)  ((double)(x))
 #define TO_f64_I(x)  ((double)(x))
-#define TO_i32_F(x)  ((double)(x) > -0x1.00000002p31 && (double)(x) < 0x1p31 ? (int32_t)(x) : 0)
+#define TO_i8_F(x)   WITHIN(x, int8_t, -129.0, 128.0)
+#define TO_i8_I(x)   ((int8_t)(x))
+#define TO_i16_F(x)  WITHIN(x, int16_t, -32769.0, 32768.0)
+#define TO_i16_I(x)  ((int16_t)(x))
+#define TO_i32_F(x)  WITHIN(x, int32_t, -0x1.00000002p31, 0x1p31)
 #define TO_i32_I(x)  ((int32_t)(x))
 #define TO_i64_F(x)  ((double)(x) >= -0x1p63 && (double)(x) < 0x1p63 ? (int64_t)(x) : 0)
 #define TO_i64_I(x)  ((int64_t)(x))
-#define TO_u8_F(x)   ((double)(x) > -1.0 && (double)(x) < 256.0 ? (uint8_t)(x) : (uint8_t)0)
+#define TO_u8_F(x)   WITHIN(x, uint8_t, -1.0, 256.0)
 #define TO_u8_I(x)   ((uint8_t)(x))
+#define TO_u16_F(x)  WITHIN(x, uint16_t, -1.0, 65536.0)
+#define TO_u16_I(x)  ((uint16_t)(x))
+#define TO_u32_F(x)  WITHIN(x, uint32_t, -1.0, 0x1p32)
+#define TO_u32_I(x)  ((uint32_t)(x))
+#define TO_u64_F(x)  WITHIN(x, uint64_t, -1.0, 0x1p64)
+#define TO_u64_I(x)  ((uint64_t)(x))
 #define TO_b8_F(x)   ((x) != 0)
 #define TO_b8_I(x)   ((x) != 0)
-
 #define TO_f16_F     weir_to_f16_from_f64
 #define TO_f16_I(x)  (weir_to_f16_from_f64(weir_odd_from_i64((int64_t)(x))))
+#define TO_f16_U(x)  (weir_to_f16_from_f64(weir_odd_from_u64(x)))
 #define TO_f16_S     weir_to_f16
 #define TO_bf16_F    weir_to_bf16_from_f64
 #define TO_bf16_I(x) (weir_to_bf16_from_f64(weir_odd_from_i64((int64_t)(x))))
+#define TO_bf16_U(x) (weir_to_bf16_from_f64(weir_odd_from_u64(x)))
 #define TO_bf16_S    weir_to_bf16
-#define TO_f32_S(x)  (x)
+
 #define TO_f64_S     TO_f64_F
+#define TO_i8_S      TO_i8_F
+#define TO_i16_S     TO_i16_F
 #define TO_i32_S     TO_i32_F
 #define TO_i64_S     TO_i64_F
 #define TO_u8_S      TO_u8_F
+#define TO_u16_S     TO_u16_F
+#define TO_u32_S     TO_u32_F
+#define TO_u64_S     TO_u64_F
 #define TO_b8_S      TO_b8_F
+#define TO_f32_U     TO_f32_I
+#define TO_f64_U     TO_f64_I
+#define TO_i8_U      TO_i8_I
+#define TO_i16_U     TO_i16_I
+#define TO_i32_U     TO_i32_I
+#define TO_i64_U     TO_i64_I
+#define TO_u8_U      TO_u8_I
+#define TO_u16_U     TO_u16_I
+#define TO_u32_U     TO_u32_I
+#define TO_u64_U     TO_u64_I
+#define TO_b8_U      TO_b8_I
 
-#define FROM_f16     weir_from_f16
-#define FROM_bf16    weir_from_bf16
-#define FROM_f32(x)  (x)
-#define FROM_f64(x)  (x)
-#define FROM_i32(x)  (x)
-#define FROM_i64(x)  (x)
-#define FROM_u8(x)   (x)
-#define FROM_b8(x)   ((x) != 0)
+/* An element as it is computed: COMPUTED is f16, bf16, b8 or same. */
+#define COMPUTED_f16     weir_from_f16
+#define COMPUTED_bf16    weir_from_bf16
+#define COMPUTED_b8(x)   ((x) != 0)
+#define COMPUTED_same(x) (x)
 
-#define CONVERT(from_id, class, From, to_id, To)                                                   \
+#define CONVERT(from_id, class, computed, From, to_id, To)                                         \
     static void from_id##_to_##to_id(int64_t n, void *to, const void *from, int64_t stride)        \
     {                                                                                              \
         const From *const f = from;                                                                \
         To *const         t = to;                                                                  \
         if (stride == 1) {                                                                         \
             for (int64_t i = 0; i < n; i++)                                                        \
-                t[i] = TO_##to_id##_##class(FROM_##from_id(f[i]));                                 \
+                t[i] = TO_##to_id##_##class(COMPUTED_##computed(f[i]));                            \
         } else {                                                                                   \
             for (int64_t i = 0; i < n; i++)                                                        \
-                t[i] = TO_##to_id##_##class(FROM_##from_id(f[i * stride]));                        \
+                t[i] = TO_##to_id##_##class(COMPUTED_##computed(f[i * stride]));                   \
         }                                                                                          \
     }
 
 /* In the order of weir_dtype. */
-#define CONVERT_FROM(id, class, T)                                                                 \
-    CONVERT(id, class, T, f32, float)                                                              \
-    CONVERT(id, class, T, f64, double)                                                             \
-    CONVERT(id, class, T, i32, int32_t)                                                            \
-    CONVERT(id, class, T, i64, int64_t)                                                            \
-    CONVERT(id, class, T, u8, uint8_t)                                                             \
-    CONVERT(id, class, T, b8, uint8_t)                                                             \
-    CONVERT(id, class, T, f16, uint16_t)                                                 \
-    CONVERT(id, class, T, bf16, uint16_t)
+#define CONVERT_FROM(id, class, computed, T)                                                       \
+    CONVERT(id, class, computed, T, f32, float)                                                    \
+    CONVERT(id, class, computed, T, f64, double)                                                   \
+    CONVERT(id, class, computed, T, i32, int32_t)                                                  \
+    CONVERT(id, class, computed, T, i64, int64_t)                                                  \
+    CONVERT(id, class, computed, T, u8, uint8_t)                                                   \
+    CONVERT(id, class, computed, T, b8, uint8_t)                                                   \
+    CONVERT(id, class, computed, T, f16, uint16_t)                                                 \
+    CONVERT(id, class, computed, T, bf16, uint16_t)                                                \
+    CONVERT(id, class, computed, T, i8, int8_t)                                                    \
+    CONVERT(id, class, computed, T, i16, int16_t)                                                  \
+    CONVERT(id, class, computed, T, u16, uint16_t)                                                 \
+    CONVERT(id, class, computed, T, u32, uint32_t)                                                 \
+    CONVERT(id, class, computed, T, u64, uint64_t)
 
-#define DTYPES 8
-
-CONVERT_FROM(f32, S, float)
-CONVERT_FROM(f64, F, double)
-CONVERT_FROM(i32, I, int32_t)
-CONVERT_FROM(i64, I, int64_t)
-CONVERT_FROM(u8, I, uint8_t)
-CONVERT_FROM(b8, I, uint8_t)
-CONVERT_FROM(f16, S, uint16_t)
-CONVERT_FROM(bf16, S, uint16_t)
+CONVERT_FROM(f32, S, same, float)
+CONVERT_FROM(f64, F, same, double)
+CONVERT_FROM(i32, I, same, int32_t)
+CONVERT_FROM(i64, I, same, int64_t)
+CONVERT_FROM(u8, I, same, uint8_t)
+CONVERT_FROM(b8, I, b8, uint8_t)
+CONVERT_FROM(f16, S, f16, uint16_t)
+CONVERT_FROM(bf16, S, bf16, uint16_t)
+CONVERT_FROM(i8, I, same, int8_t)
+CONVERT_FROM(i16, I, same, int16_t)
+CONVERT_FROM(u16, I, same, uint16_t)
+CONVERT_FROM(u32, I, same, uint32_t)
+CONVERT_FROM(u64, U, same, uint64_t)
 
 #define CONVERT_ROW(id)                                                                            \
-    {id##_to_f32, id##_to_f64, id##_to_i32, id##_to_i64, id##_to_u8, id##_to_b8, id##_to_f16,      \
-     id##_to_bf16}
+    {id##_to_f32, id##_to_f64, id##_to_i32, id##_to_i64, id##_to_u8,  id##_to_b8, id##_to_f16,     \
+     id##_to_bf16, id##_to_i8, id##_to_i16, id##_to_u16, id##_to_u32, id##_to_u64}
 
-static const run_fn convert[DTYPES][DTYPES] = {
-    CONVERT_ROW(f32), CONVERT_ROW(f64), CONVERT_ROW(i32), CONVERT_ROW(i64),
-    CONVERT_ROW(u8),  CONVERT_ROW(b8),  CONVERT_ROW(f16), CONVERT_ROW(bf16),
+static const run_fn convert[WEIR_DTYPES][WEIR_DTYPES] = {
+    CONVERT_ROW(f32), CONVERT_ROW(f64), CONVERT_ROW(i32),  CONVERT_ROW(i64), CONVERT_ROW(u8),
+    CONVERT_ROW(b8),  CONVERT_ROW(f16), CONVERT_ROW(bf16), CONVERT_ROW(i8),  CONVERT_ROW(i16),
+    CONVERT_ROW(u16), CONVERT_ROW(u32), CONVERT_ROW(u64),
 };
 
 static run_fn run_of(weir_dtype from, weir_dtype to)
@@ -379,6 +416,17 @@ weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_kernel *out)
 weir_status weir_cpu_cast(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     return weir_cpu_copy(d, c, out);
+}
+
+/* Moves whole elements: the type they are read as does not matter. */
+weir_status weir_cpu_bit_cast(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    weir_layout from = c->in[0];
+    weir_call   copy = *c;
+
+    from.desc.dtype = c->out[0].desc.dtype;
+    copy.in = &from;
+    return weir_cpu_copy(d, &copy, out);
 }
 
 /* Copies input 1, broadcast, into input 0. */

@@ -18,6 +18,13 @@ typedef unsigned long long uint64_t;
 #define INT64_MIN   (-INT64_MAX - 1)
 #define INT32_MAX   0x7fffffff
 #define INT32_MIN   (-INT32_MAX - 1)
+#define INT16_MAX   32767
+#define INT16_MIN   (-INT16_MAX - 1)
+#define INT8_MAX    127
+#define INT8_MIN    (-INT8_MAX - 1)
+#define UINT64_MAX  0xffffffffffffffffull
+#define UINT32_MAX  0xffffffffu
+#define UINT16_MAX  65535
 #define UINT8_MAX   255
 #define NAN         __int_as_float(0x7fc00000)
 #define INFINITY    __int_as_float(0x7f800000)

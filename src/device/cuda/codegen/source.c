@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-typedef enum row_types { FLOATS, NUMBERS, ORDERED } row_types;
+typedef enum row_types { FLOATS, NUMBERS, ORDERED, WHOLE } row_types;
 
 typedef struct row_def {
     int         nin;        /* -1: not a row */
@@ -39,7 +39,7 @@ static const char kernel_text[] = {
 
 /* How elements of a type are stored and computed. */
 typedef struct element {
-    const char *stored, *number, *ordered;  /* types: in memory, of rows of NUMBERS, of ORDERED */
+    const char *stored, *number, *ordered;  /* types: in memory, of rows of NUMBERS, of others */
     const char *suffix, *load, *store;
     const char *attr;                       /* the type of a parameter */
     int         size;
@@ -55,11 +55,31 @@ static const element elements[] = {
     [WEIR_F16] = {"uint16_t", "float", "float", "f32", "weir_from_f16", "weir_to_f16", "float", 2},
     [WEIR_BF16] = {"uint16_t", "float", "float", "f32", "weir_from_bf16", "weir_to_bf16", "float",
                    2},
+    [WEIR_I8] = {"uint8_t", "uint8_t", "int8_t", "i8", "", "", "int64_t", 1},
+    [WEIR_I16] = {"uint16_t", "uint32_t", "int16_t", "i16", "", "", "int64_t", 2},
+    [WEIR_U16] = {"uint16_t", "uint32_t", "uint16_t", "u16", "", "", "int64_t", 2},
+    [WEIR_U32] = {"uint32_t", "uint32_t", "uint32_t", "u32", "", "", "int64_t", 4},
+    [WEIR_U64] = {"uint64_t", "uint64_t", "uint64_t", "u64", "", "", "int64_t", 8},
 };
 
 static bool is_integer(weir_dtype t)
 {
-    return t == WEIR_I32 || t == WEIR_I64 || t == WEIR_U8;
+    return elements[t].attr && strcmp(elements[t].attr, "int64_t") == 0;
+}
+
+/* As rows convert it: to the nearest number of the type. */
+static int64_t integer_attr(weir_dtype type, double v)
+{
+    switch (type) {
+    case WEIR_I8:  return attr_of_i8(v);
+    case WEIR_U8:  return attr_of_u8(v);
+    case WEIR_I16: return attr_of_i16(v);
+    case WEIR_U16: return attr_of_u16(v);
+    case WEIR_I32: return attr_of_i32(v);
+    case WEIR_U32: return attr_of_u32(v);
+    case WEIR_U64: return (int64_t)attr_of_u64(v);
+    default:       return attr_of_i64(v);
+    }
 }
 
 static const row_def *row_of(const weir_ew_program *p, int64_t step)
@@ -86,7 +106,8 @@ bool weir_source_has(const weir_ew_program *p, weir_op *op)
     for (int64_t j = 0; j < p->nstep; j++) {
         const row_def *const r = row_of(p, j);
         *op = (weir_op)p->step[j].op;
-        if (!r->text || type == WEIR_BOOL || (is_integer(type) && r->types == FLOATS))
+        if (!r->text || type == WEIR_BOOL || (is_integer(type) && r->types == FLOATS) ||
+            (!is_integer(type) && r->types == WHOLE))
             return false;
     }
     return true;
@@ -179,9 +200,7 @@ uint64_t weir_source_attr(weir_dtype type, double v)
     if (type == WEIR_F64) {
         memcpy(&word, &v, sizeof v);
     } else if (is_integer(type)) {
-        const int64_t whole = type == WEIR_I32   ? attr_of_i32(v)
-                              : type == WEIR_I64 ? attr_of_i64(v)
-                                                 : attr_of_u8(v);
+        const int64_t whole = integer_attr(type, v);
         memcpy(&word, &whole, sizeof whole);
     } else {
         const float f = attr_of_f32(v);
@@ -400,7 +419,7 @@ void weir_source_add(const weir_source *s, weir_string *text)
     const element *const e = &elements[s->program->type];
     const row_types      types = row_of(s->program, 0)->types;
 
-    add_types(s, types == ORDERED ? e->ordered : e->number, text);
+    add_types(s, types == NUMBERS ? e->number : e->ordered, text);
     weir_string_add(text, "%s", kernel_text);
     add_stored(s, text);
     add_parameters(s, text);

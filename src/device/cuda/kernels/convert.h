@@ -59,7 +59,7 @@ WEIR_HOST_DEVICE float weir_value(weir_bf16 x)
     return weir_from_bf16(x.bits);
 }
 
-/* ---- the type in which it is stored; V is float, double, int32_t or int64_t ---- */
+/* ---- the type in which it is stored; V is float, double or an integer ---- */
 
 template <class V> WEIR_HOST_DEVICE void weir_put(float *to, V v)
 {
@@ -118,6 +118,26 @@ WEIR_HOST_DEVICE void weir_put(uint8_t *to, float v)
     *to = v > -1 && v < 256 ? (uint8_t)(int32_t)v : (uint8_t)0;
 }
 
+/* A float lies within if it is greater than `below` and less than `end`, both exact in f64. */
+#define WEIR_PUT_INTEGER(T, below, end)                                                            \
+    template <class V> WEIR_HOST_DEVICE void weir_put(T *to, V v)                                  \
+    {                                                                                              \
+        *to = (T)v;                                                                                \
+    }                                                                                              \
+    WEIR_HOST_DEVICE void weir_put(T *to, double v)                                                \
+    {                                                                                              \
+        *to = v > (below) && v < (end) ? (T)v : (T)0;                                              \
+    }                                                                                              \
+    WEIR_HOST_DEVICE void weir_put(T *to, float v)                                                 \
+    {                                                                                              \
+        *to = (double)v > (below) && (double)v < (end) ? (T)v : (T)0;                              \
+    }
+WEIR_PUT_INTEGER(int8_t, -129.0, 128.0)
+WEIR_PUT_INTEGER(int16_t, -32769.0, 32768.0)
+WEIR_PUT_INTEGER(uint16_t, -1.0, 65536.0)
+WEIR_PUT_INTEGER(uint32_t, -1.0, 0x1p32)
+WEIR_PUT_INTEGER(uint64_t, -1.0, 0x1p64)
+
 template <class V> WEIR_HOST_DEVICE void weir_put(weir_b8 *to, V v)
 {
     to->byte = v != 0;
@@ -126,6 +146,10 @@ template <class V> WEIR_HOST_DEVICE void weir_put(weir_b8 *to, V v)
 template <class V> WEIR_HOST_DEVICE void weir_put(weir_f16 *to, V v)
 {
     to->bits = weir_to_f16_from_f64(weir_odd_from_i64((int64_t)v));
+}
+WEIR_HOST_DEVICE void weir_put(weir_f16 *to, uint64_t v)
+{
+    to->bits = weir_to_f16_from_f64(weir_odd_from_u64(v));
 }
 WEIR_HOST_DEVICE void weir_put(weir_f16 *to, double v)
 {
@@ -139,6 +163,10 @@ WEIR_HOST_DEVICE void weir_put(weir_f16 *to, float v)
 template <class V> WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, V v)
 {
     to->bits = weir_to_bf16_from_f64(weir_odd_from_i64((int64_t)v));
+}
+WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, uint64_t v)
+{
+    to->bits = weir_to_bf16_from_f64(weir_odd_from_u64(v));
 }
 WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, double v)
 {
@@ -158,6 +186,11 @@ WEIR_HOST_DEVICE void weir_put(weir_bf16 *to, float v)
      : (dtype) == WEIR_U8   ? F<uint8_t>(__VA_ARGS__)                                              \
      : (dtype) == WEIR_BOOL ? F<weir_b8>(__VA_ARGS__)                                              \
      : (dtype) == WEIR_F16  ? F<weir_f16>(__VA_ARGS__)                                             \
+     : (dtype) == WEIR_I8   ? F<int8_t>(__VA_ARGS__)                                               \
+     : (dtype) == WEIR_I16  ? F<int16_t>(__VA_ARGS__)                                              \
+     : (dtype) == WEIR_U16  ? F<uint16_t>(__VA_ARGS__)                                             \
+     : (dtype) == WEIR_U32  ? F<uint32_t>(__VA_ARGS__)                                             \
+     : (dtype) == WEIR_U64  ? F<uint64_t>(__VA_ARGS__)                                             \
                             : F<weir_bf16>(__VA_ARGS__))
 
 template <class T> static inline int weir_encode_one(double value, char element[8])

@@ -289,11 +289,15 @@ typedef weir_status (*run_fn)(const weir_kargs *k);
 /* Indexed in the order of weir_dtype. */
 #define CASTS_FROM(T)                                                                              \
     {cast_run<T, float>, cast_run<T, double>, cast_run<T, int32_t>, cast_run<T, int64_t>,          \
-     cast_run<T, uint8_t>, cast_run<T, weir_b8>, cast_run<T, weir_f16>, cast_run<T, weir_bf16>}
+     cast_run<T, uint8_t>, cast_run<T, weir_b8>, cast_run<T, weir_f16>, cast_run<T, weir_bf16>,    \
+     cast_run<T, int8_t>, cast_run<T, int16_t>, cast_run<T, uint16_t>, cast_run<T, uint32_t>,      \
+     cast_run<T, uint64_t>}
 
-static const run_fn casts[][WEIR_BF16 + 1] = {
-    CASTS_FROM(float),   CASTS_FROM(double),  CASTS_FROM(int32_t),  CASTS_FROM(int64_t),
-    CASTS_FROM(uint8_t), CASTS_FROM(weir_b8), CASTS_FROM(weir_f16), CASTS_FROM(weir_bf16),
+static const run_fn casts[][WEIR_DTYPES] = {
+    CASTS_FROM(float),    CASTS_FROM(double),   CASTS_FROM(int32_t),  CASTS_FROM(int64_t),
+    CASTS_FROM(uint8_t),  CASTS_FROM(weir_b8),  CASTS_FROM(weir_f16), CASTS_FROM(weir_bf16),
+    CASTS_FROM(int8_t),   CASTS_FROM(int16_t),  CASTS_FROM(uint16_t), CASTS_FROM(uint32_t),
+    CASTS_FROM(uint64_t),
 };
 
 /* Equal dims always have common factors. */
@@ -307,6 +311,17 @@ weir_status weir_cuda_cast(weir_device *d, const weir_call *c, weir_kernel *out)
     const weir_copy_plan p = weir_copy_plan_of(in, to, weir_dtype_size(type));
     const run_fn         run = casts[in->desc.dtype][type];
     return move_choose(&p, &to->desc, p.way == WEIR_COPY_NOTHING ? weir_run_nothing : run, out);
+}
+
+/* Moves whole elements: the type they are read as does not matter. */
+weir_status weir_cuda_bit_cast(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    weir_layout from = c->in[0];
+    weir_call   copy = *c;
+
+    from.desc.dtype = c->out[0].desc.dtype;
+    copy.in = &from;
+    return weir_cuda_copy(d, &copy, out);
 }
 
 /* ---- fill ---- */

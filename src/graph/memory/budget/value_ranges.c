@@ -24,26 +24,28 @@ typedef struct weir_value_range {
 
 static const weir_value_range nothing = {KNOWN_NOTHING, 0, 0};
 
-/* What the type alone implies. i64 has no range, so that sums below stay within an int64. */
+/* What the type alone implies. i64 and u64 have no range: sums below stay within an int64. */
 static weir_value_range of_type(weir_dtype t)
 {
-    return t == WEIR_U8    ? (weir_value_range){KNOWN_WHOLE, 0, UINT8_MAX}
-           : t == WEIR_I32 ? (weir_value_range){KNOWN_WHOLE, INT32_MIN, INT32_MAX}
-                           : nothing;
+    return weir_is_any_float(t) || weir_dtype_size(t) == 8 || t == WEIR_BOOL
+               ? nothing
+               : (weir_value_range){KNOWN_WHOLE, weir_integer_least(t), weir_integer_most(t)};
 }
 
 /* Whole numbers lo..hi if the type represents them all; what the type implies if values could wrap
  * or be rounded. */
 static weir_value_range whole(weir_dtype t, int64_t lo, int64_t hi)
 {
-    static const int64_t most[] = {
-        [WEIR_F32] = (int64_t)1 << 24, [WEIR_F64] = (int64_t)1 << 53, [WEIR_I32] = INT32_MAX,
-        [WEIR_I64] = (int64_t)1 << 53, [WEIR_U8] = UINT8_MAX, [WEIR_BOOL] = 1,
-        [WEIR_F16] = 1 << 11, [WEIR_BF16] = 1 << 8};
-    const bool    unsign = t == WEIR_U8 || t == WEIR_BOOL;
-    const int64_t least = unsign ? 0 : t == WEIR_I32 ? INT32_MIN : -most[t];
+    static const int64_t floats[WEIR_DTYPES] = {
+        [WEIR_F32] = (int64_t)1 << 24, [WEIR_F64] = (int64_t)1 << 53, [WEIR_F16] = 1 << 11,
+        [WEIR_BF16] = 1 << 8};
+    const bool    wide = !weir_is_any_float(t) && weir_dtype_size(t) == 8;
+    const int64_t most = wide ? (int64_t)1 << 53 : floats[t] ? floats[t] : weir_integer_most(t);
+    const int64_t least = wide && !weir_is_unsigned(t) ? -most
+                          : floats[t]                  ? -most
+                                                       : weir_integer_least(t);
 
-    return lo >= least && hi <= most[t] ? (weir_value_range){KNOWN_WHOLE, lo, hi} : of_type(t);
+    return lo >= least && hi <= most ? (weir_value_range){KNOWN_WHOLE, lo, hi} : of_type(t);
 }
 
 /* One known number; what the type implies for -0 and fractions. */
@@ -323,7 +325,9 @@ static weir_pack_attr pack_for(weir_value_range k, const weir_desc *d)
         a.kind = floats[k.what].kind;
         a.bits = floats[k.what].bits;
     }
-    return (size_t)a.bits < 8 * weir_dtype_size(d->dtype) ? a : (weir_pack_attr){0};
+    return (size_t)a.bits < 8 * weir_dtype_size(d->dtype) && !weir_is_stored(d->dtype)
+               ? a
+               : (weir_pack_attr){0};
 }
 
 /* Finds the ranges and encodings of node i's outputs, by storage. */
