@@ -78,8 +78,9 @@ weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file graph header header_write items json load replace save)
 weir_sources(model src/model/onnx apply call elements open pool proto save select table tensor walk
     wire)
-weir_sources(model src/model/onnx/op attention binary control index linear_attention loss matrix norm
-    order pool recurrent reduce resize sample shape shared unary)
+weir_sources(model src/model/onnx/op attention binary control data index linear_attention
+    loss matrix norm order pool preview quantize recurrent reduce region resize sample scatter
+    shape shared signal text unary)
 weir_sources(model src/model/onnx/write attention calls elementwise encode matrix move norm plan
     recording reduce save_graph view writer)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)

@@ -40,7 +40,7 @@ CASE(check_accepts)
 
 CASE(check_refuses)
 {
-    weir_desc d = weir_2d((weir_dtype)9, 1, 1);
+    weir_desc d = weir_2d((weir_dtype)99, 1, 1);
     CHECK_STATUS(weir_shape_check("weir_input", &d), WEIR_ERR_DTYPE);
     CHECK_TEXT(weir_error(), "weir_input");
     d = weir_2d(WEIR_F32, 2, -3);

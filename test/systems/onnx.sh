@@ -56,7 +56,7 @@ cases() {
     esac
 }
 
-cases node 1369
+cases node 1648
 cases pytorch-converted 81
 cases pytorch-operator 35
 

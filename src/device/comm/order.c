@@ -70,6 +70,7 @@ SUM(f64, double, double, , )
 SUM(i32, uint32_t, uint32_t, , )
 SUM(i64, uint64_t, uint64_t, , )
 SUM(u8, uint8_t, uint8_t, , )
+SUM(u16, uint16_t, uint32_t, , )
 SUM(f16, uint16_t, float, weir_from_f16, weir_to_f16)
 SUM(bf16, uint16_t, float, weir_from_bf16, weir_to_bf16)
 
@@ -79,6 +80,8 @@ typedef void (*sum_fn)(void *to, const void *const *from, int k, int64_t count,
 static const sum_fn sums[] = {
     [WEIR_F32] = sum_f32, [WEIR_F64] = sum_f64, [WEIR_I32] = sum_i32, [WEIR_I64] = sum_i64,
     [WEIR_U8] = sum_u8, [WEIR_BOOL] = sum_u8, [WEIR_F16] = sum_f16, [WEIR_BF16] = sum_bf16,
+    [WEIR_I8] = sum_u8, [WEIR_I16] = sum_u16, [WEIR_U16] = sum_u16, [WEIR_U32] = sum_i32,
+    [WEIR_U64] = sum_i64,
 };
 
 void weir_ordered_sum(void *to, const void *const *from, int n, int64_t count, weir_dtype dtype,

@@ -37,20 +37,58 @@ static bool uniform(const char *at, size_t n, size_t size)
     return n > 0 && memcmp(at, at + size, (n - 1) * size) == 0;
 }
 
+/* A number of 16 bits, `fraction` of which are its fraction: 10 for f16, 7 for bf16. */
+static double half_number(uint16_t bits, int fraction)
+{
+    const int    most = (1 << (15 - fraction)) - 1, exponent = bits >> fraction & most;
+    const double sign = bits >> 15 ? -1 : 1, rest = bits & ((1 << fraction) - 1);
+
+    if (exponent == most)
+        return rest != 0 ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(rest, 1 - most / 2 - fraction);
+    return sign * ldexp(rest + (1 << fraction), exponent - most / 2 - fraction);
+}
+
+double weir_onnx_element(weir_dtype t, const void *at, size_t i)
+{
+    switch (t) {
+    case WEIR_F32:  return (double)((const float *)at)[i];
+    case WEIR_F64:  return ((const double *)at)[i];
+    case WEIR_F16:  return half_number(((const uint16_t *)at)[i], 10);
+    case WEIR_BF16: return half_number(((const uint16_t *)at)[i], 7);
+    case WEIR_U64:  return (double)((const uint64_t *)at)[i];
+    default:        return (double)weir_onnx_integer(t, at, i);
+    }
+}
+
+int64_t weir_onnx_integer(weir_dtype t, const void *at, size_t i)
+{
+    switch (t) {
+    case WEIR_I8:  return ((const int8_t *)at)[i];
+    case WEIR_I16: return ((const int16_t *)at)[i];
+    case WEIR_U16: return ((const uint16_t *)at)[i];
+    case WEIR_I32: return ((const int32_t *)at)[i];
+    case WEIR_U32: return ((const uint32_t *)at)[i];
+    case WEIR_I64:
+    case WEIR_U64: return ((const int64_t *)at)[i];
+    default:       return ((const uint8_t *)at)[i];
+    }
+}
+
 static weir_tensor *fill(weir_device *d, const weir_desc *desc, const void *first)
 {
-    switch (desc->dtype) {
-    case WEIR_F32:
-        return weir_retain(weir_fill(d, *desc, (double)*(const float *)first));
-    case WEIR_F64:
-        return weir_retain(weir_fill(d, *desc, *(const double *)first));
-    case WEIR_I32:
-        return weir_retain(weir_fill_int(d, *desc, *(const int32_t *)first));
-    case WEIR_I64:
-        return weir_retain(weir_fill_int(d, *desc, *(const int64_t *)first));
-    default:
-        return weir_retain(weir_fill_int(d, *desc, *(const uint8_t *)first));
-    }
+    const bool real = desc->dtype == WEIR_F32 || desc->dtype == WEIR_F64;
+
+    return weir_retain(real ? weir_fill(d, *desc, weir_onnx_element(desc->dtype, first, 0))
+                            : weir_fill_int(d, *desc, weir_onnx_integer(desc->dtype, first, 0)));
+}
+
+/* Bits that a fill would change, or a number that it does not take. */
+static bool never_filled(const weir_desc *d, const void *first)
+{
+    return d->dtype == WEIR_F16 || d->dtype == WEIR_BF16 ||
+           (d->dtype == WEIR_U64 && *(const uint64_t *)first > INT64_MAX);
 }
 
 weir_tensor *weir_onnx_to_tensor(weir_device *d, const weir_desc *desc, const void *elements)
@@ -58,7 +96,7 @@ weir_tensor *weir_onnx_to_tensor(weir_device *d, const weir_desc *desc, const vo
     const size_t size = weir_dtype_size(desc->dtype), n = weir_onnx_elements(desc);
 
     /* A recorded fill can be folded into what reads it; a NaN keeps its bits only when written. */
-    if (desc->dtype != WEIR_F16 && desc->dtype != WEIR_BF16 && uniform(elements, n, size))
+    if (uniform(elements, n, size) && !never_filled(desc, elements))
         return fill(d, desc, elements);
     weir_tensor *const t = weir_input(d, *desc);
     if (t && weir_write(t, elements, n * size) != WEIR_OK) {
@@ -208,19 +246,6 @@ weir_status weir_onnx_list(weir_onnx_call *c, size_t i, int64_t *to, size_t room
     return WEIR_OK;
 }
 
-/* A number of 16 bits, `fraction` of which are its fraction: 10 for f16, 7 for bf16. */
-static double half_number(uint16_t bits, int fraction)
-{
-    const int    most = (1 << (15 - fraction)) - 1, exponent = bits >> fraction & most;
-    const double sign = bits >> 15 ? -1 : 1, rest = bits & ((1 << fraction) - 1);
-
-    if (exponent == most)
-        return rest != 0 ? (double)NAN : sign * (double)INFINITY;
-    if (exponent == 0)
-        return sign * ldexp(rest, 1 - most / 2 - fraction);
-    return sign * ldexp(rest + (1 << fraction), exponent - most / 2 - fraction);
-}
-
 weir_status weir_onnx_number(weir_onnx_call *c, size_t i, double *v)
 {
     const weir_onnx_value *const x = input(c, i);
@@ -232,33 +257,24 @@ weir_status weir_onnx_number(weir_onnx_call *c, size_t i, double *v)
                                 "input %zu, '%.60s', must be one number that is known when the "
                                 "model is recorded",
                                 i, c->m->proto.names.name[c->node->in[i]]);
-    switch (x->desc.dtype) {
-    case WEIR_F32:
-        *v = (double)*(const float *)x->known;
-        return WEIR_OK;
-    case WEIR_F64:
-        *v = *(const double *)x->known;
-        return WEIR_OK;
-    case WEIR_I32:
-        *v = *(const int32_t *)x->known;
-        return WEIR_OK;
-    case WEIR_I64:
-        *v = (double)*(const int64_t *)x->known;
-        return WEIR_OK;
-    case WEIR_U8:
-    case WEIR_BOOL:
-        *v = *(const uint8_t *)x->known;
-        return WEIR_OK;
-    case WEIR_F16:
-        *v = half_number(*(const uint16_t *)x->known, 10);
-        return WEIR_OK;
-    case WEIR_BF16:
-        *v = half_number(*(const uint16_t *)x->known, 7);
-        return WEIR_OK;
-    default:
-        return weir_onnx_refuse(c, "input %zu is a number of the type %s", i,
-                                weir_dtype_name(x->desc.dtype));
+    *v = weir_onnx_element(x->desc.dtype, x->known, 0);
+    return WEIR_OK;
+}
+
+const void *weir_onnx_known(weir_onnx_call *c, size_t i, weir_desc *d)
+{
+    const weir_onnx_value *const v = input(c, i);
+
+    if (v && v->known && !v->sequence) {
+        *d = v->desc;
+        return v->known;
     }
+    if (v)
+        (void)weir_onnx_refuse(c,
+                               "input %zu, '%.60s', must be known when the model is recorded: "
+                               "a constant, or an input named in the option `values`",
+                               i, c->m->proto.names.name[c->node->in[i]]);
+    return NULL;
 }
 
 weir_status weir_onnx_axes(weir_onnx_call *c, const char *name, size_t i, int64_t *to, size_t room,

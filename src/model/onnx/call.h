@@ -84,6 +84,14 @@ weir_desc    weir_onnx_desc_of(weir_onnx_call *c, size_t i);
 weir_status weir_onnx_list(weir_onnx_call *c, size_t i, int64_t *to, size_t room, size_t *n);
 weir_status weir_onnx_number(weir_onnx_call *c, size_t i, double *v);
 
+/* Element i of elements of a type on the host: as a double; of an integer type or bool as it is, of
+ * u64 its bits. */
+double  weir_onnx_element(weir_dtype t, const void *at, size_t i);
+int64_t weir_onnx_integer(weir_dtype t, const void *at, size_t i);
+
+/* The elements of the known input i and its shape; NULL after a failure: it must be known. */
+const void *weir_onnx_known(weir_onnx_call *c, size_t i, weir_desc *d);
+
 /* The integers of an attribute up to an opset, and of input i from there on; n 0: not given. */
 weir_status weir_onnx_axes(weir_onnx_call *c, const char *name, size_t i, int64_t *to, size_t room,
                            size_t *n, bool *given);

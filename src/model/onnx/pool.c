@@ -191,6 +191,21 @@ bool weir_onnx_dtype(int64_t type, weir_dtype *t)
     case WEIR_ONNX_BFLOAT16:
         *t = WEIR_BF16;
         return true;
+    case WEIR_ONNX_INT8:
+        *t = WEIR_I8;
+        return true;
+    case WEIR_ONNX_INT16:
+        *t = WEIR_I16;
+        return true;
+    case WEIR_ONNX_UINT16:
+        *t = WEIR_U16;
+        return true;
+    case WEIR_ONNX_UINT32:
+        *t = WEIR_U32;
+        return true;
+    case WEIR_ONNX_UINT64:
+        *t = WEIR_U64;
+        return true;
     default:
         return false;
     }

@@ -162,7 +162,11 @@ static weir_status external_open(const weir_onnx_proto *p, const weir_onnx_tenso
 static uint32_t typed_field(weir_dtype t, int *fixed)
 {
     *fixed = t == WEIR_F32 ? 4 : t == WEIR_F64 ? 8 : 0;
-    return t == WEIR_F32 ? 4 : t == WEIR_F64 ? 10 : t == WEIR_I64 ? 7 : 5;
+    return t == WEIR_F32                      ? 4
+           : t == WEIR_F64                    ? 10
+           : t == WEIR_I64                    ? 7
+           : t == WEIR_U32 || t == WEIR_U64 ? 11
+                                              : 5;
 }
 
 static void put(weir_dtype t, uint64_t v, uint64_t i, void *to)

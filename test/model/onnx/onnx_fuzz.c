@@ -5,7 +5,44 @@
 #include "model/onnx/onnx_bytes.h"
 #include "temp_folder.h"
 
-enum { CORPUS = 4 };
+enum { CORPUS = 5 };
+
+/* Integers of several sizes, elements that must be known, attributes of every kind. */
+static weir_desc sound_integers(pb *m)
+{
+    pb g = {0}, axis = {0}, how = {0}, wrap = {0}, col = {0}, text = {0};
+
+    net_input(&g, "x", PB_F32, 2, (int64_t[]){2, 4});
+    net_init(&g, "scale", PB_F32, 1, (int64_t[]){2}, (float[]){0.5f, 2}, 8);
+    net_init(&g, "zero", PB_I8, 1, (int64_t[]){2}, (int8_t[]){1, -3}, 2);
+    net_init(&g, "on", 9, 1, (int64_t[]){6}, (uint8_t[]){1, 0, 1, 1, 0, 1}, 6);
+    net_ints(&g, "index", 2, (int64_t[]){1, 0});
+    net_ints(&g, "pads", 4, (int64_t[]){0, 1, 0, 1});
+    net_ints(&g, "shape", 3, (int64_t[]){1, 2, 4});
+    net_ints(&g, "image", 1, (int64_t[]){5});
+    net_ints(&g, "block", 1, (int64_t[]){2});
+    attr_int(&axis, "axis", 0);
+    net_node(&g, "QuantizeLinear", "x,scale,zero", "q", &axis);
+    net_node(&g, "DequantizeLinear", "q,scale,zero", "r", &axis);
+    attr_text(&wrap, "mode", "wrap");
+    net_node(&g, "Pad", "r,pads", "p", &wrap);
+    attr_int(&how, "axis", 1);
+    net_node(&g, "Compress", "p,on", "c", &how);
+    net_node(&g, "Reshape", "c,shape", "s", NULL);
+    attr_ints(&col, "strides", 1, (int64_t[]){1}, true);
+    net_node(&g, "Col2Im", "s,image,block", "i", &col);
+    net_node(&g, "Unique", "index", "u", NULL);
+    attr_text(&text, "mode", "TF");
+    attr_ints(&text, "ngram_counts", 1, (int64_t[]){0}, true);
+    attr_ints(&text, "ngram_indexes", 2, (int64_t[]){0, 1}, true);
+    attr_ints(&text, "pool_int64s", 2, (int64_t[]){1, 0}, true);
+    net_node(&g, "TfIdfVectorizer", "u", "t", &text);
+    net_node(&g, "ReduceMax", "t", "most", NULL);
+    net_node(&g, "Add", "i,most", "y", NULL);
+    net_output(&g, "y");
+    net_model(m, &g, 23);
+    return weir_2d(WEIR_F32, 2, 4);
+}
 
 /* A corpus of sound models. Returns the inputs' shape. */
 static weir_desc sound(int which, pb *m)
@@ -20,6 +57,8 @@ static weir_desc sound(int which, pb *m)
         net_text(m);
         return weir_2d(WEIR_I64, 2, 4);
     }
+    if (which == 4)
+        return sound_integers(m);
     if (which == 3) {
         net_loop(m, 4, "all");
         return weir_1d(WEIR_F32, 3);

@@ -156,9 +156,9 @@ static void add(pb *a)
     attr_text(a, "reduction", "add");
 }
 
-static void largest(pb *a)
+static void median(pb *a)
 {
-    attr_text(a, "reduction", "max");
+    attr_text(a, "reduction", "median");
 }
 
 static void exclusive(pb *a)
@@ -336,8 +336,8 @@ static const sample samples[] = {
     {"ScatterND", "x,i,u", "x,u", "i", add,
      {{2, {2, 2}, {1, 2, 3, 4}}, {2, {2, 2}, {1, 1, 2, 2}}}, {{2, {2, 1}, {1, 1}}},
      {2, {2, 2}, {1, 2, 6, 7}}, NULL, 0},
-    {"ScatterND", "x,i,u", "x,u", "i", largest,
-     {{1, {2}, {1, 2}}, {1, {1}, {1}}}, {{2, {1, 1}, {1}}}, {0}, "reduction max", 0},
+    {"ScatterND", "x,i,u", "x,u", "i", median,
+     {{1, {2}, {1, 2}}, {1, {1}, {1}}}, {{2, {1, 1}, {1}}}, {0}, "reduction median", 0},
     {"CumProd", "x,a", "x", "a", exclusive, {{1, {4}, {2, 3, 4, 5}}}, {{0, {0}, {0}}},
      {1, {4}, {1, 2, 6, 24}}, NULL, 26},
     {"LpNormalization", "x", "x", NULL, NULL, {{2, {2, 2}, {3, 4, 0, 0}}}, {{0}},

@@ -1,4 +1,6 @@
 /* binary.c - element-wise operators of two and more tensors. */
+#include <string.h>
+
 #include "model/onnx/op/ops.h"
 
 /* Input 1; in opset 6 its axes stand below those of input 0 from `axis` on. */
@@ -32,6 +34,9 @@ BINARY(mul, weir_mul)
 BINARY(and, weir_logical_and)
 BINARY(or, weir_logical_or)
 BINARY(xor, weir_logical_xor)
+BINARY(bitwise_and, weir_bitwise_and)
+BINARY(bitwise_or, weir_bitwise_or)
+BINARY(bitwise_xor, weir_bitwise_xor)
 BINARY(equal, weir_eq)
 BINARY(greater, weir_gt)
 BINARY(greater_or_equal, weir_ge)
@@ -41,7 +46,17 @@ BINARY(less_or_equal, weir_le)
 static bool is_whole(weir_tensor *x)
 {
     const weir_dtype t = weir_tensor_desc(x).dtype;
-    return t == WEIR_I32 || t == WEIR_I64 || t == WEIR_U8;
+    return t != WEIR_F32 && t != WEIR_F64 && t != WEIR_F16 && t != WEIR_BF16;
+}
+
+weir_status weir_onnx_bit_shift(weir_onnx_call *c)
+{
+    weir_tensor *const a = weir_onnx_x(c, 0), *const b = weir_onnx_x(c, 1);
+    const char *const  to = weir_onnx_str(c, "direction", "");
+
+    if (strcmp(to, "LEFT") != 0 && strcmp(to, "RIGHT") != 0)
+        return weir_onnx_refuse(c, "direction %.20s", to);
+    return weir_onnx_give(c, 0, *to == 'L' ? weir_shift_left(a, b) : weir_shift_right(a, b));
 }
 
 weir_status weir_onnx_div(weir_onnx_call *c)

@@ -209,11 +209,39 @@ weir_status weir_onnx_sequence_at(weir_onnx_call *c)
 
 /* ---- padding, repeats ---- */
 
+enum { WRAPPED = 1 << 24 }; /* most elements of an axis */
+
+/* Each axis goes on with its own elements from the other end; cut where a pad is below 0. */
+static weir_tensor *wrapped(weir_onnx_call *c, weir_tensor *x, const int64_t *before,
+                            const int64_t *after)
+{
+    const weir_desc d = weir_tensor_desc(x);
+
+    for (int axis = 0; x && axis < d.ndim; axis++) {
+        const int64_t n = d.dim[axis];
+        if (before[axis] == 0 && after[axis] == 0)
+            continue;
+        if (n < 1 || before[axis] > WRAPPED || after[axis] > WRAPPED || n > WRAPPED)
+            return (void)weir_onnx_refuse(c, "mode wrap over %" PRId64 " elements", n), NULL;
+        const int64_t  all = before[axis] + n + after[axis];
+        int64_t *const list = weir_host_alloc((size_t)all * sizeof *list + 1);
+        if (!list)
+            return NULL;
+        for (int64_t i = 0; i < all; i++)
+            list[i] = ((i - before[axis]) % n + n) % n;
+        weir_tensor *const at = weir_onnx_constant(c, weir_1d(WEIR_I64, all), list);
+        weir_host_free(list);
+        x = at ? weir_onnx_gather_axis(x, at, axis) : NULL;
+    }
+    return x;
+}
+
 /* pads: before all n axes, then behind them; negative ones cut. */
 static weir_status pad(weir_onnx_call *c, size_t n, const int64_t *pads, const int64_t *axes,
                        double value)
 {
-    static const char *const names[] = {"constant", "reflect", "edge"};
+    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
+    enum { WRAP = 3 };
     const char *const        mode = weir_onnx_str(c, "mode", "constant");
     weir_tensor             *x = weir_onnx_x(c, 0);
     bounds                   cut;
@@ -222,9 +250,9 @@ static weir_status pad(weir_onnx_call *c, size_t n, const int64_t *pads, const i
 
     if (!x)
         return weir_error_status();
-    while (kind < 3 && strcmp(names[kind], mode) != 0)
+    while (kind <= WRAP && strcmp(names[kind], mode) != 0)
         kind++;
-    if (kind == 3)
+    if (kind > WRAP)
         return weir_onnx_refuse(c, "mode %.20s", mode);
     const weir_desc d = weir_tensor_desc(x);
     for (int i = 0; i < WEIR_MAX_DIMS; i++)
@@ -242,6 +270,8 @@ static weir_status pad(weir_onnx_call *c, size_t n, const int64_t *pads, const i
         cuts = cuts || a < 0 || b < 0;
     }
     x = cuts ? weir_slice(x, cut.begin, cut.end, cut.step) : x;
+    if (kind == WRAP)
+        return weir_onnx_give(c, 0, weir_onnx_same(wrapped(c, x, before, after)));
     return weir_onnx_give(c, 0, weir_pad(x, before, after, (weir_pad_mode)kind, value));
 }
 
@@ -348,9 +378,8 @@ weir_status weir_onnx_gather(weir_onnx_call *c)
         weir_onnx_gather_axis(x, inside ? index : weir_onnx_wrap(c, index, d.dim[axis]), axis));
 }
 
-/* Flat numbers of elements: that of the index along its axis, of the place along the others. */
-static weir_status flat_elements(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
-                                 weir_tensor **flat, int64_t *all)
+weir_status weir_onnx_flat_elements(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
+                                    weir_tensor **flat, int64_t *all)
 {
     const weir_desc i = weir_tensor_desc(index);
     int             axis;
@@ -381,14 +410,12 @@ weir_status weir_onnx_gather_elements(weir_onnx_call *c)
     if (!x || !index)
         return weir_error_status();
     const weir_desc d = weir_tensor_desc(x);
-    WEIR_TRY(flat_elements(c, &d, index, &flat, &all));
+    WEIR_TRY(weir_onnx_flat_elements(c, &d, index, &flat, &all));
     return weir_onnx_give(c, 0, weir_gather(weir_reshape(x, 1, &all), flat));
 }
 
-/* Flat numbers of the rows of the first `batch` and the next k axes; *rows: the tensor's shape with
- * these axes as one. */
-static weir_status flat_rows(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
-                             int64_t batch, weir_tensor **flat, weir_desc *rows)
+weir_status weir_onnx_flat_rows(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
+                                int64_t batch, weir_tensor **flat, weir_desc *rows)
 {
     const weir_desc i = weir_tensor_desc(index);
     const int64_t   k = i.ndim ? i.dim[i.ndim - 1] : 0;
@@ -427,71 +454,8 @@ weir_status weir_onnx_gather_nd(weir_onnx_call *c)
     if (!x || !index)
         return weir_error_status();
     const weir_desc d = weir_tensor_desc(x);
-    WEIR_TRY(flat_rows(c, &d, index, weir_onnx_int(c, "batch_dims", 0), &flat, &rows));
+    WEIR_TRY(weir_onnx_flat_rows(c, &d, index, weir_onnx_int(c, "batch_dims", 0), &flat, &rows));
     return weir_onnx_give(c, 0, weir_gather(weir_reshape(x, rows.ndim, rows.dim), flat));
-}
-
-/* ---- scatters ---- */
-
-/* The rows of x (v, d...) at flat numbers `at` become those of update, or the sum with them. */
-static weir_tensor *scatter_rows(weir_onnx_call *c, weir_tensor *x, weir_tensor *at,
-                                 weir_tensor *update, bool add)
-{
-    if (add || !x || !at || !update)
-        return x && at && update ? weir_scatter_add(x, at, update) : NULL;
-    const weir_desc    d = weir_tensor_desc(x), u = weir_tensor_desc(update);
-    weir_tensor *const none = weir_fill(c->dev, d, 0), *const one = weir_fill(c->dev, u, 1);
-    weir_tensor *const zero = weir_fill(c->dev, weir_scalar(d.dtype), 0);
-    weir_tensor *const hit = weir_gt(weir_scatter_add(none, at, one), zero);
-
-    return weir_where(hit, weir_scatter_add(none, at, update), x);
-}
-
-/* Duplicates are left open by ONNX where nothing is said of a sum. */
-static weir_status read_reduction(weir_onnx_call *c, bool *add)
-{
-    const char *const how = weir_onnx_str(c, "reduction", "none");
-
-    *add = strcmp(how, "add") == 0;
-    return *add || strcmp(how, "none") == 0 ? WEIR_OK : weir_onnx_refuse(c, "reduction %.20s", how);
-}
-
-static weir_status give_whole(weir_onnx_call *c, weir_tensor *y, const weir_desc *d)
-{
-    return weir_onnx_give(c, 0, y ? weir_reshape(y, d->ndim, d->dim) : NULL);
-}
-
-weir_status weir_onnx_scatter_elements(weir_onnx_call *c)
-{
-    weir_tensor *const x = weir_onnx_x(c, 0), *const index = weir_onnx_x(c, 1);
-    weir_tensor *const update = weir_onnx_x(c, 2);
-    weir_tensor       *flat;
-    int64_t            all;
-    bool               add;
-
-    if (!x || !index || !update)
-        return weir_error_status();
-    const weir_desc d = weir_tensor_desc(x);
-    WEIR_TRY(read_reduction(c, &add));
-    WEIR_TRY(flat_elements(c, &d, index, &flat, &all));
-    return give_whole(c, scatter_rows(c, weir_reshape(x, 1, &all), flat, update, add), &d);
-}
-
-weir_status weir_onnx_scatter_nd(weir_onnx_call *c)
-{
-    weir_tensor *const x = weir_onnx_x(c, 0), *const index = weir_onnx_x(c, 1);
-    weir_tensor *const update = weir_onnx_x(c, 2);
-    weir_tensor       *flat;
-    weir_desc          rows;
-    bool               add;
-
-    if (!x || !index || !update)
-        return weir_error_status();
-    const weir_desc d = weir_tensor_desc(x);
-    WEIR_TRY(read_reduction(c, &add));
-    WEIR_TRY(flat_rows(c, &d, index, 0, &flat, &rows));
-    return give_whole(c, scatter_rows(c, weir_reshape(x, rows.ndim, rows.dim), flat, update, add),
-                      &d);
 }
 
 /* By comparing with 0, 1, ..., so that an index outside gives "off" everywhere. */

@@ -36,22 +36,92 @@ weir_status weir_onnx_gemm(weir_onnx_call *c)
                                     weir_onnx_float(c, "beta", 1), ta, tb));
 }
 
+enum { EQUATION = 200 };
+
+/* Labels that occur once, in order of the alphabet: the result where an equation has no "->". */
+static void add_result(char *equation)
+{
+    size_t n = strlen(equation);
+    char   labels[54];
+    size_t k = 0;
+
+    for (int letter = 'A'; letter <= 'z'; letter++) {
+        const char *const at = letter > 'Z' && letter < 'a' ? NULL : strchr(equation, letter);
+        if (at && !strchr(at + 1, letter))
+            labels[k++] = (char)letter;
+    }
+    if (n + k + 3 > EQUATION)
+        return;
+    memcpy(equation + n, "->", 2);
+    memcpy(equation + n + 2, labels, k);
+    equation[n + 2 + k] = 0;
+}
+
+/* The first operand's labels, of which one that stands twice is a diagonal: x where both axes have
+ * one place, by a mask, and the second of them summed. Labels after it move on. */
+static weir_tensor *diagonal(weir_onnx_call *c, weir_tensor *x, char *equation)
+{
+    for (size_t i = 0; x && equation[i] && !strchr(",-", equation[i]); i++) {
+        char *const twin = strchr(equation + i + 1, equation[i]);
+        const size_t k = twin ? (size_t)(twin - equation) : 0;
+        if (!twin || memchr(equation, ',', k) || memchr(equation, '-', k))
+            continue;
+        const weir_desc d = weir_tensor_desc(x);
+        if (k >= (size_t)d.ndim || d.dim[i] != d.dim[k])
+            return (void)weir_onnx_refuse(c, "label %c has two sizes", equation[i]), NULL;
+        weir_tensor *const on = weir_eq(weir_onnx_ramp(c, d.dim[i], 1, d.ndim, (int)i),
+                                        weir_onnx_ramp(c, d.dim[k], 1, d.ndim, (int)k));
+        weir_tensor *const sum =
+            weir_sum(weir_where(on, x, weir_onnx_scalar(c, d.dtype, 0)), 1u << k, false);
+        x = weir_onnx_as(sum, d.dtype);
+        memmove(twin, twin + 1, strlen(twin));
+    }
+    return x;
+}
+
+/* "..." of one operand as letters of its other axes. */
+static weir_status spell_out(weir_onnx_call *c, const char *given, int ndim, char *equation)
+{
+    const char *const spare = "ZYXWVUTS";
+    size_t            n = 0, named = 0;
+
+    for (const char *p = given; *p && !strchr(",-", *p); p++)
+        named += *p != '.' && *p != ' ';
+    const size_t more = strstr(given, "...") && (size_t)ndim > named ? (size_t)ndim - named : 0;
+    for (const char *p = given; *p; p++) {
+        const bool dots = strncmp(p, "...", 3) == 0;
+        if (n + more + 2 > EQUATION)
+            return weir_onnx_refuse(c, "an equation of more than %d letters", EQUATION);
+        if (dots) {
+            memcpy(equation + n, spare, more);
+            n += more;
+            p += 2;
+        } else if (*p != ' ') {
+            equation[n++] = *p;
+        }
+    }
+    equation[n] = 0;
+    return WEIR_OK;
+}
+
 weir_status weir_onnx_einsum(weir_onnx_call *c)
 {
     const char *const given = weir_onnx_str(c, "equation", "");
-    char              equation[200];
-    size_t            n = 0;
+    char              equation[EQUATION];
 
-    for (const char *p = given; *p && n < sizeof equation - 1; p++)
-        if (*p != ' ')
-            equation[n++] = *p;
-    equation[n] = 0;
     if (c->node->n_in < 1 || c->node->n_in > 2)
         return weir_onnx_refuse(c, "%zu operands", c->node->n_in);
-    weir_tensor *const a = weir_onnx_x(c, 0);
+    weir_tensor       *a = weir_onnx_x(c, 0);
     weir_tensor *const b = c->node->n_in == 2 ? weir_onnx_x(c, 1) : NULL;
-    if (c->node->n_in == 2 && !b)
+    if (!a || (c->node->n_in == 2 && !b))
         return weir_error_status();
+    if (b && strstr(given, "..."))
+        return weir_onnx_refuse(c, "'...' of two operands");
+    WEIR_TRY(spell_out(c, given, weir_tensor_desc(a).ndim, equation));
+    if (!strstr(equation, "->"))
+        add_result(equation);
+    if (!b)
+        a = diagonal(c, a, equation);
     return weir_onnx_give(c, 0, weir_einsum(equation, a, b));
 }
 
@@ -152,17 +222,12 @@ static weir_tensor *narrow_back(weir_tensor *y, const window *w)
     return y && w->axes == 1 ? weir_squeeze(y, 2) : y;
 }
 
-weir_status weir_onnx_conv(weir_onnx_call *c)
+weir_status weir_onnx_conv_of(weir_onnx_call *c, weir_tensor *x, weir_tensor *filters,
+                              weir_tensor *bias, weir_tensor **y)
 {
-    weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
-    weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
-    window             w;
-
-    if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
-        return weir_error_status();
     const weir_desc dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
-    if (dx.ndim == 5)
-        return weir_onnx_conv_volume(c);
+    window          w;
+
     WEIR_TRY(read_window(c, &dx, &df, &w));
     const weir_conv2d_options o = {.stride = {w.stride[0], w.stride[1]},
                                    .dilation = {w.dilation[0], w.dilation[1]},
@@ -170,7 +235,22 @@ weir_status weir_onnx_conv(weir_onnx_call *c)
                                    .pad_end = {w.end[0], w.end[1]},
                                    .asymmetric = true,
                                    .groups = weir_onnx_int(c, "group", 1)};
-    return weir_onnx_give(c, 0, narrow_back(weir_conv2d(wide(x), wide(filters), bias, &o), &w));
+    *y = narrow_back(weir_conv2d(wide(x), wide(filters), bias, &o), &w);
+    return *y ? WEIR_OK : weir_error_status();
+}
+
+weir_status weir_onnx_conv(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
+    weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
+    weir_tensor       *y;
+
+    if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
+        return weir_error_status();
+    if (weir_tensor_desc(x).ndim == 5)
+        return weir_onnx_conv_volume(c);
+    WEIR_TRY(weir_onnx_conv_of(c, x, filters, bias, &y));
+    return weir_onnx_give(c, 0, y);
 }
 
 /* The pads, or the output_padding, that give a transposed convolution the size of output_shape, or
@@ -211,6 +291,8 @@ weir_status weir_onnx_conv_transpose(weir_onnx_call *c)
     if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
         return weir_error_status();
     const weir_desc dx = weir_tensor_desc(x), df = weir_tensor_desc(filters);
+    if (dx.ndim == 5)
+        return weir_onnx_conv_transpose_volume(c);
     WEIR_TRY(read_window(c, &dx, &df, &w));
     WEIR_TRY(numbers(c, "output_padding", w.axes, 0, more, NULL));
     if (w.axes == 1)
@@ -261,9 +343,9 @@ static weir_status pool(weir_onnx_call *c, bool largest)
     const weir_desc d = weir_tensor_desc(x);
     if (!weir_onnx_attr_of(c, "kernel_shape"))
         return weir_onnx_refuse(c, "no kernel_shape");
-    if (largest && weir_onnx_wants(c, 1))
-        return weir_onnx_refuse(c, "indices of the maxima");
-    if (d.ndim > 4 || (up && all && !largest))
+    const bool real = d.dtype == WEIR_F32 || d.dtype == WEIR_F64 || d.dtype == WEIR_F16 ||
+                      d.dtype == WEIR_BF16;
+    if (d.ndim > 4 || (up && all && !largest) || (largest && (weir_onnx_wants(c, 1) || !real)))
         return weir_onnx_pool_windows(c, largest);
     WEIR_TRY(read_window(c, &d, NULL, &w));
     if (w.dilation[0] != 1 || w.dilation[1] != 1)

@@ -1,4 +1,9 @@
-/* norm.c - normalisations and dropout. */
+/* norm.c - normalisations, dropout and other draws.
+ *
+ * Random numbers are the device's, which weir_device_seed starts: an attribute `seed` of a node is
+ * not read, so that a graph draws other numbers in each step. */
+#include <string.h>
+
 #include "model/onnx/op/ops.h"
 
 /* Statistics that are no states of the model: (x - mean) / sqrt(var + eps) scale + bias. */
@@ -12,6 +17,31 @@ static weir_tensor *normalise(weir_onnx_call *c, const weir_desc *d, double eps)
     return weir_add(weir_mul(weir_sub(weir_onnx_x(c, 0), part[2]), factor), part[1]);
 }
 
+/* Outputs 1 and 2: what the statistics of inputs 3 and 4 become, which stay as they are. */
+static weir_status with_statistics(weir_onnx_call *c, weir_tensor *x, double eps)
+{
+    const weir_desc    d = weir_tensor_desc(x);
+    const uint32_t     dims = ((1u << d.ndim) - 1) & ~2u;
+    const double       old = weir_onnx_float(c, "momentum", (double)0.9f);
+    weir_tensor *const mean = weir_mean(x, dims, false);
+    weir_tensor *const off = weir_sub(x, weir_onnx_per_channel(mean, d.dim[1], d.ndim));
+    weir_tensor *const var = weir_mean(weir_square(off), dims, false);
+    weir_tensor *const now[] = {mean, var};
+    weir_tensor       *part[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        weir_tensor *const was = weir_onnx_x(c, 3 + i);
+        weir_tensor *const next = weir_add(weir_affine(was, old, 0),
+                                           weir_affine(weir_detach(now[i]), 1 - old, 0));
+        part[i] = weir_onnx_per_channel(weir_onnx_x(c, 1 + i), d.dim[1], d.ndim);
+        if (weir_onnx_wants(c, 1 + i))
+            WEIR_TRY(weir_onnx_give(c, 1 + i, next));
+    }
+    weir_tensor *const inverse =
+        weir_onnx_per_channel(weir_rsqrt(weir_affine(var, 1, eps)), d.dim[1], d.ndim);
+    return weir_onnx_give(c, 0, weir_add(weir_mul(weir_mul(off, inverse), part[0]), part[1]));
+}
+
 /* ONNX's momentum is the weight of the old statistics, Weir's that of the new ones. */
 weir_status weir_onnx_batch_norm(weir_onnx_call *c)
 {
@@ -22,11 +52,12 @@ weir_status weir_onnx_batch_norm(weir_onnx_call *c)
     if (!x || !weir_onnx_has(c, 3) || !weir_onnx_has(c, 4))
         return weir_onnx_refuse(c, "%zu inputs", c->node->n_in);
     const weir_desc d = weir_tensor_desc(x);
-    for (size_t i = 1; i < c->node->n_out; i++)
-        if (weir_onnx_wants(c, i) && (said || c->m->last[c->node->out[i]]))
-            return weir_onnx_refuse(c, "running statistics as outputs");
     if (d.ndim < 2 || weir_onnx_int(c, "spatial", 1) != 1)
         return weir_onnx_refuse(c, "a tensor with %d axes, or spatial 0", d.ndim);
+    for (size_t i = 1; i < c->node->n_out; i++)
+        if (weir_onnx_wants(c, i) && (said || c->m->last[c->node->out[i]]))
+            return said ? with_statistics(c, x, eps)
+                        : weir_onnx_refuse(c, "running statistics as outputs");
     const bool trains = said || weir_model_training(c->m->model);
     const bool states = c->m->value[c->node->in[3]].kept && c->m->value[c->node->in[3]].t &&
                         c->m->value[c->node->in[4]].kept && c->m->value[c->node->in[4]].t;
@@ -40,6 +71,16 @@ weir_status weir_onnx_batch_norm(weir_onnx_call *c)
     return weir_onnx_give(c, 0,
                           weir_batch_norm(x, weir_onnx_x(c, 1), weir_onnx_x(c, 2),
                                           weir_onnx_x(c, 3), weir_onnx_x(c, 4), &o));
+}
+
+/* The factors are drawn first, so that the mask is that of the result. */
+static weir_status masked_dropout(weir_onnx_call *c, weir_tensor *x, double ratio)
+{
+    const weir_desc    d = weir_tensor_desc(x);
+    weir_tensor *const factor = weir_dropout(weir_fill(c->dev, d, 1), ratio);
+
+    WEIR_TRY(weir_onnx_give(c, 1, weir_gt(factor, weir_onnx_scalar(c, d.dtype, 0))));
+    return weir_onnx_give(c, 0, weir_mul(x, factor));
 }
 
 /* The mask is all true where nothing is left out. */
@@ -59,10 +100,80 @@ weir_status weir_onnx_dropout(weir_onnx_call *c)
         weir_desc d = weir_tensor_desc(x);
         d.dtype = WEIR_BOOL;
         if (drops && c->m->last[c->node->out[1]])
-            return weir_onnx_refuse(c, "the mask of a training step");
+            return masked_dropout(c, x, ratio);
         WEIR_TRY(weir_onnx_give(c, 1, weir_fill_int(c->dev, d, 1)));
     }
     return weir_onnx_give(c, 0, drops ? weir_dropout(x, ratio) : weir_onnx_same(x));
+}
+
+/* ---- draws ---- */
+
+/* The shape and type of a draw: those of an attribute, or of input 0. */
+static weir_status drawn_desc(weir_onnx_call *c, bool like, weir_desc *d)
+{
+    const int64_t *dim;
+    const int64_t  said = weir_onnx_int(c, "dtype", 0);
+
+    if (like) {
+        if (!weir_onnx_has(c, 0))
+            return weir_onnx_refuse(c, "an input is missing");
+        *d = weir_onnx_desc_of(c, 0);
+    } else {
+        const size_t n = weir_onnx_ints(c, "shape", &dim);
+        *d = (weir_desc){.dtype = WEIR_F32, .ndim = (int)n};
+        if (n > WEIR_MAX_DIMS)
+            return weir_onnx_refuse(c, "a shape of %zu axes", n);
+        if (n)
+            memcpy(d->dim, dim, n * sizeof *dim);
+    }
+    if (said && !weir_onnx_dtype(said, &d->dtype))
+        return weir_onnx_refuse(c, "Weir lacks the type %s", weir_onnx_type_name(said));
+    return WEIR_OK;
+}
+
+static weir_status draw(weir_onnx_call *c, bool like, bool normal)
+{
+    const double a = weir_onnx_float(c, normal ? "mean" : "low", 0);
+    const double b = weir_onnx_float(c, normal ? "scale" : "high", 1);
+    weir_desc    d;
+
+    WEIR_TRY(drawn_desc(c, like, &d));
+    return weir_onnx_give(c, 0, normal ? weir_normal(c->dev, d, a, b)
+                                       : weir_uniform(c->dev, d, a, b));
+}
+
+weir_status weir_onnx_random_uniform(weir_onnx_call *c)
+{
+    return draw(c, false, false);
+}
+
+weir_status weir_onnx_random_uniform_like(weir_onnx_call *c)
+{
+    return draw(c, true, false);
+}
+
+weir_status weir_onnx_random_normal(weir_onnx_call *c)
+{
+    return draw(c, false, true);
+}
+
+weir_status weir_onnx_random_normal_like(weir_onnx_call *c)
+{
+    return draw(c, true, true);
+}
+
+/* 1 with the probability that the element of input 0 says. */
+weir_status weir_onnx_bernoulli(weir_onnx_call *c)
+{
+    weir_tensor *const p = weir_onnx_x(c, 0);
+    weir_desc          d;
+
+    if (!p)
+        return weir_error_status();
+    WEIR_TRY(drawn_desc(c, true, &d));
+    const weir_dtype type = d.dtype;
+    d.dtype = weir_tensor_desc(p).dtype;
+    return weir_onnx_give(c, 0, weir_cast(weir_lt(weir_uniform(c->dev, d, 0, 1), p), type));
 }
 
 /* ---- over the last axes ---- */

@@ -128,6 +128,35 @@ static bool next(const windows *w, int64_t *at)
     return false;
 }
 
+/* The largest element of each window, and its flat place in x, counted along rows, or along columns
+ * where storage_order says so: the first of equal ones. */
+static weir_status largest_places(weir_onnx_call *c, weir_tensor *x, const windows *w, double least)
+{
+    const weir_desc    d = weir_tensor_desc(x);
+    const bool         columns = weir_onnx_int(c, "storage_order", 0) != 0;
+    weir_tensor *const in = padded(x, w, w->axes, least);
+    weir_tensor       *place = NULL, *y = NULL, *at = NULL;
+    int64_t            cell[AXES] = {0}, stride = 1;
+
+    for (int k = d.ndim; k-- > 0; stride *= d.dim[k]) {
+        int64_t step = stride; /* in the other order: the product of the axes in front */
+        for (int j = 2; columns && k >= 2 && j < d.ndim; j++)
+            step = j == 2 ? (k == 2 ? 1 : d.dim[2]) : j < k ? step * d.dim[j] : step;
+        weir_tensor *const along = weir_onnx_ramp(c, d.dim[k], step, d.ndim, k);
+        place = place ? weir_add(place, along) : along;
+    }
+    place = padded(place, w, w->axes, 0);
+    do {
+        weir_tensor *const part = shifted(in, w, cell, w->axes);
+        weir_tensor *const there = shifted(place, w, cell, w->axes);
+        weir_tensor *const better = y ? weir_gt(part, y) : NULL;
+        at = y ? weir_where(better, there, at) : there;
+        y = y ? weir_where(better, part, y) : part;
+    } while (y && next(w, cell));
+    WEIR_TRY(weir_onnx_give(c, 0, y));
+    return weir_onnx_give(c, 1, at);
+}
+
 static weir_tensor *fold_windows(weir_tensor *x, const windows *w, bool largest)
 {
     int64_t      at[AXES] = {0};
@@ -174,10 +203,12 @@ weir_status weir_onnx_pool_windows(weir_onnx_call *c, bool largest)
     if (!x)
         return weir_error_status();
     const weir_desc d = weir_tensor_desc(x);
-    const bool      real = d.dtype != WEIR_U8;
+    const bool      real = d.dtype != WEIR_U8 && d.dtype != WEIR_I8;
+    const double    least = real ? (double)-INFINITY : d.dtype == WEIR_I8 ? -128 : 0;
     WEIR_TRY(read_windows(c, &d, NULL, &w));
-    weir_tensor *const y =
-        fold_windows(padded(x, &w, w.axes, largest && real ? -INFINITY : 0), &w, largest);
+    if (largest && weir_onnx_wants(c, 1))
+        return largest_places(c, x, &w, least);
+    weir_tensor *const y = fold_windows(padded(x, &w, w.axes, largest ? least : 0), &w, largest);
     if (largest)
         return weir_onnx_give(c, 0, y);
     return weir_onnx_give(c, 0, divided(c, y, &w, weir_onnx_int(c, "count_include_pad", 0) != 0));
@@ -253,4 +284,72 @@ weir_status weir_onnx_conv_volume(weir_onnx_call *c)
         y = k ? weir_add(y, part) : part;
     }
     return weir_onnx_give(c, 0, as_volume(y, d.dim[0], w.out[0]));
+}
+
+/* y (n,c,depth,h,w) at every `stride`th place of an axis 2 of `whole` elements, from `first` on. */
+static weir_tensor *spread(weir_tensor *y, int64_t stride, int64_t first, int64_t whole)
+{
+    const weir_desc d = weir_tensor_desc(y);
+    const int64_t   depth = d.dim[2];
+    const int64_t   in[] = {d.dim[0] * d.dim[1], depth, 1, d.dim[3] * d.dim[4]};
+    const int64_t   none[4] = {0}, gap[4] = {0, 0, stride - 1, 0};
+    const int64_t   front[5] = {0, 0, first}, all = depth * stride;
+    const int64_t   out[] = {d.dim[0], d.dim[1], all, d.dim[3], d.dim[4]};
+
+    y = stride > 1 ? weir_pad(weir_reshape(y, 4, in), none, gap, WEIR_PAD_CONSTANT, 0) : y;
+    y = y ? weir_reshape(y, 5, out) : NULL;
+    if (y && first + all > whole)
+        y = weir_narrow(y, 2, 0, whole - first);
+    const int64_t back[5] = {0, 0, first + all > whole ? 0 : whole - first - all};
+    return weir_pad(y, front, back, WEIR_PAD_CONSTANT, 0);
+}
+
+/* The sum over the filters' planes of transposed convolutions of all frames. */
+weir_status weir_onnx_conv_transpose_volume(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
+    weir_tensor       *y = NULL;
+    windows            w;
+    int64_t            more[AXES];
+
+    if (!x || !filters || (weir_onnx_has(c, 2) && !weir_onnx_x(c, 2)))
+        return weir_error_status();
+    const weir_desc d = weir_tensor_desc(x), f = weir_tensor_desc(filters);
+    const char *const mode = weir_onnx_str(c, "auto_pad", "NOTSET");
+    if (f.ndim != 5 || weir_onnx_attr_of(c, "output_shape") || strncmp(mode, "SAME", 4) == 0)
+        return weir_onnx_refuse(c, "filters with %d axes, output_shape or auto_pad", f.ndim);
+    w = (windows){.axes = 3};
+    memcpy(w.kernel, f.dim + 2, sizeof w.kernel);
+    WEIR_TRY(numbers(c, "strides", 3, 1, w.stride, NULL));
+    WEIR_TRY(numbers(c, "dilations", 3, 1, w.dilation, NULL));
+    WEIR_TRY(numbers(c, "pads", 3, 0, w.begin, w.end));
+    const int64_t *at;
+    const size_t   n = weir_onnx_ints(c, "output_padding", &at);
+    for (size_t i = 0; i < 3; i++) {
+        more[i] = n == 3 ? at[i] : 0;
+        if ((n && n != 3) || more[i] < 0 || more[i] > INT32_MAX)
+            return weir_onnx_refuse(c, "output_padding has %zu numbers, or one below 0", n);
+    }
+    const weir_conv_transpose2d_options o = {.stride = {w.stride[1], w.stride[2]},
+                                             .dilation = {w.dilation[1], w.dilation[2]},
+                                             .output_pad = {more[1], more[2]},
+                                             .groups = weir_onnx_int(c, "group", 1)};
+    const int64_t whole = (d.dim[2] - 1) * w.stride[0] + reach(&w, 0) + more[0];
+    for (int64_t k = 0; k < w.kernel[0]; k++) {
+        weir_tensor *const plane = weir_squeeze(weir_narrow(filters, 2, k, 1), 2);
+        weir_tensor *const part = weir_conv_transpose2d(as_images(x), plane, NULL, &o);
+        weir_tensor *const frames = as_volume(part, d.dim[0], d.dim[2]);
+        weir_tensor *const term =
+            frames ? spread(frames, w.stride[0], k * w.dilation[0], whole) : NULL;
+        y = k ? weir_add(y, term) : term;
+    }
+    for (int i = 0; y && i < w.axes; i++) {
+        const int64_t left = weir_tensor_desc(y).dim[2 + i] - w.begin[i] - w.end[i];
+        if (left < 1)
+            return weir_onnx_refuse(c, "pads cut off the whole result");
+        y = w.begin[i] + w.end[i] ? weir_narrow(y, 2 + i, w.begin[i], left) : y;
+    }
+    if (y && weir_onnx_has(c, 2))
+        y = weir_add(y, weir_onnx_per_channel(weir_onnx_x(c, 2), weir_tensor_desc(y).dim[1], 5));
+    return weir_onnx_give(c, 0, y ? weir_onnx_same(y) : NULL);
 }

@@ -1,4 +1,6 @@
 /* reduce.c - reductions, softmax, running sums. */
+#include <math.h>
+
 #include "model/onnx/op/ops.h"
 
 typedef struct reduced {
@@ -45,6 +47,27 @@ static weir_status finish(weir_onnx_call *c, const reduced *r, weir_tensor *y)
     return weir_onnx_give(c, 0, y == r->x ? weir_onnx_same(y) : y);
 }
 
+/* The largest or smallest elements; of none the least or greatest number of the type. */
+static weir_tensor *farthest(weir_onnx_call *c, const reduced *r,
+                             weir_tensor *(*fn)(weir_tensor *, uint32_t, bool), bool largest)
+{
+    const weir_desc d = weir_tensor_desc(r->x);
+    const bool      real = d.dtype == WEIR_F32 || d.dtype == WEIR_F64 || d.dtype == WEIR_F16 ||
+                      d.dtype == WEIR_BF16;
+
+    if (d.dtype == WEIR_BOOL && weir_onnx_elements(&d) == 0) {
+        weir_tensor *const none = weir_sum(r->x, r->dims, r->keep);
+        weir_tensor *const zero = weir_fill_int(c->dev, weir_scalar(WEIR_I64), 0);
+        return largest ? weir_ne(none, zero) : weir_eq(none, zero);
+    }
+    if (d.dtype == WEIR_BOOL)
+        return weir_cast(fn(weir_cast(r->x, WEIR_U8), r->dims, r->keep), WEIR_BOOL);
+    if (!real || weir_onnx_elements(&d) > 0)
+        return fn(r->x, r->dims, r->keep);
+    weir_tensor *const none = weir_sum(r->x, r->dims, r->keep);
+    return weir_add(none, weir_onnx_scalar(c, d.dtype, largest ? -INFINITY : INFINITY));
+}
+
 #define REDUCE(name, expression)                                                                   \
     weir_status weir_onnx_##name(weir_onnx_call *c)                                                \
     {                                                                                              \
@@ -56,8 +79,8 @@ static weir_status finish(weir_onnx_call *c, const reduced *r, weir_tensor *y)
 
 REDUCE(reduce_sum, sum(&r, r.x))
 REDUCE(reduce_mean, r.nothing ? r.x : weir_mean(r.x, r.dims, r.keep))
-REDUCE(reduce_max, r.nothing ? r.x : weir_amax(r.x, r.dims, r.keep))
-REDUCE(reduce_min, r.nothing ? r.x : weir_amin(r.x, r.dims, r.keep))
+REDUCE(reduce_max, r.nothing ? r.x : farthest(c, &r, weir_amax, true))
+REDUCE(reduce_min, r.nothing ? r.x : farthest(c, &r, weir_amin, false))
 REDUCE(reduce_prod,
        r.nothing ? r.x : weir_onnx_as(weir_prod(r.x, r.dims, r.keep), weir_tensor_desc(r.x).dtype))
 REDUCE(reduce_l1, has_norm(&r) ? weir_norm(r.x, 1, r.dims, r.keep) : sum(&r, weir_abs(r.x)))

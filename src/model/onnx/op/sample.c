@@ -1,10 +1,11 @@
-/* sample.c - GridSample and AffineGrid: an image read at places that a network computes.
+/* sample.c - GridSample, AffineGrid, DeformConv: an image read at places that a network computes.
  *
  * A sample is a weighted sum of the elements around its place, two or four along each axis; these
  * are gathered one corner after the other, so image and grid both have gradients. Definitions:
  * onnx.ai/onnx/operators/onnx__GridSample.html (Jaderberg et al. 2015), which agree with PyTorch's
  * grid_sample; cubic weights Keys 1981 with a = -0.75. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "model/onnx/op/ops.h"
@@ -242,6 +243,113 @@ weir_status weir_onnx_affine_grid(weir_onnx_call *c)
                                                    k + 2, along));
         }
         y = y ? weir_add(y, column) : column;
+    }
+    return weir_onnx_give(c, 0, y);
+}
+
+/* ---- deformable convolution (Dai et al. 2017, with a mask: Zhu et al. 2019) ---- */
+
+typedef struct deformed {
+    weir_onnx_call *c;
+    weir_tensor    *rows, *offset, *mask; /* offset (n,groups,cells,2,h,w); mask: NULL or 5 axes */
+    weir_desc       x;
+    int64_t         parts, cells, kernel[2], stride[2], dilation[2], pad[4], out[2];
+} deformed;
+
+static weir_status read_deformed(deformed *s, const weir_desc *w, const weir_desc *offset)
+{
+    weir_onnx_call *const c = s->c;
+    static const struct { const char *name; size_t at, n; int64_t otherwise; } of[] = {
+        {"strides", offsetof(deformed, stride), 2, 1},
+        {"dilations", offsetof(deformed, dilation), 2, 1},
+        {"pads", offsetof(deformed, pad), 4, 0}};
+    const int64_t *at;
+
+    s->parts = weir_onnx_int(c, "offset_group", 1);
+    if (s->x.ndim != 4 || w->ndim != 4 || offset->ndim != 4 || s->parts < 1 ||
+        s->x.dim[1] % s->parts)
+        return weir_onnx_refuse(c, "%d axes of the image, %d of the filters", s->x.ndim, w->ndim);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const size_t n = weir_onnx_ints(c, of[i].name, &at);
+        for (size_t k = 0; k < of[i].n; k++) {
+            int64_t *const to = (int64_t *)(void *)((char *)s + of[i].at) + k;
+            *to = n ? n == of[i].n ? at[k] : -1 : of[i].otherwise;
+            if (*to < of[i].otherwise || *to > INT32_MAX)
+                return weir_onnx_refuse(c, "%s has %zu numbers, or one too small", of[i].name, n);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        s->kernel[i] = w->dim[2 + i];
+        const int64_t room = s->x.dim[2 + i] + s->pad[i] + s->pad[2 + i] -
+                             (s->kernel[i] - 1) * s->dilation[i] - 1;
+        s->out[i] = room < 0 || s->kernel[i] < 1 || s->kernel[i] > 64 ? 0 : room / s->stride[i] + 1;
+    }
+    s->cells = s->kernel[0] * s->kernel[1];
+    const int64_t *const o = offset->dim;
+    if (s->out[0] < 1 || s->out[1] < 1 || o[0] != s->x.dim[0] || o[1] != 2 * s->parts * s->cells ||
+        o[2] != s->out[0] || o[3] != s->out[1])
+        return weir_onnx_refuse(c, "offsets that do not fit the windows");
+    return WEIR_OK;
+}
+
+/* What one cell of all windows reads: (n,channels,h,w). */
+static weir_tensor *read_cell(const deformed *s, int64_t cell)
+{
+    static const int     axes[] = {0, 1, 4, 2, 3};
+    weir_onnx_call *const c = s->c;
+    const sampling       how = {.c = c, .type = s->x.dtype, .padding = ZEROS};
+    const int64_t        at[2] = {cell / s->kernel[1], cell % s->kernel[1]};
+    const int64_t        stride[2] = {s->x.dim[3], 1}, pixels = s->x.dim[2] * s->x.dim[3];
+    taps                 t[2] = {{0}};
+
+    for (int i = 0; i < 2; i++) {
+        const double       first = (double)(at[i] * s->dilation[i] - s->pad[i]);
+        weir_tensor *const ramp = weir_onnx_ramp(c, s->out[i], s->stride[i], 4, 2 + i);
+        weir_tensor *const place = weir_affine(weir_onnx_as(ramp, s->x.dtype), 1, first);
+        weir_tensor *const two = weir_squeeze(weir_narrow(s->offset, 2, cell, 1), 2);
+        weir_tensor *const move = weir_squeeze(weir_narrow(two, 2, i, 1), 2);
+        linear(&how, weir_add(place, move), s->x.dim[2 + i], &t[i]);
+    }
+    weir_tensor *const group = weir_add(weir_onnx_ramp(c, s->x.dim[0], s->parts * pixels, 4, 0),
+                                        weir_onnx_ramp(c, s->parts, pixels, 4, 1));
+    weir_tensor *y = weighted(s->rows, group, t, 2, stride, c);
+    if (y && s->mask)
+        y = weir_mul(y, weir_unsqueeze(weir_squeeze(weir_narrow(s->mask, 2, cell, 1), 2), 4));
+    y = y ? weir_transpose(y, axes) : NULL;
+    return y ? weir_reshape(y, 4, (int64_t[]){s->x.dim[0], s->x.dim[1], s->out[0], s->out[1]})
+             : NULL;
+}
+
+/* The sum over the cells of a window of convolutions with filters of one element. */
+weir_status weir_onnx_deform_conv(weir_onnx_call *c)
+{
+    static const int   axes[] = {0, 1, 3, 4, 2};
+    weir_tensor *const x = weir_onnx_x(c, 0), *const w = weir_onnx_x(c, 1);
+    weir_tensor *const offset = weir_onnx_x(c, 2);
+    weir_tensor *const bias = weir_onnx_has(c, 3) ? weir_onnx_x(c, 3) : NULL;
+    weir_tensor *const mask = weir_onnx_has(c, 4) ? weir_onnx_x(c, 4) : NULL;
+    weir_tensor       *y = NULL;
+    deformed           s = {.c = c};
+
+    if (!x || !w || !offset || (weir_onnx_has(c, 3) && !bias) || (weir_onnx_has(c, 4) && !mask))
+        return weir_error_status();
+    const weir_desc dw = weir_tensor_desc(w), d = weir_tensor_desc(offset);
+    s.x = weir_tensor_desc(x);
+    WEIR_TRY(read_deformed(&s, &dw, &d));
+    const int64_t *const n = s.x.dim, each = n[1] / s.parts;
+    s.rows = weir_transpose(weir_reshape(x, 5, (int64_t[]){n[0], s.parts, each, n[2], n[3]}), axes);
+    s.rows = weir_reshape(s.rows, 2, (int64_t[]){n[0] * s.parts * n[2] * n[3], each});
+    s.offset = weir_reshape(offset, 6, (int64_t[]){n[0], s.parts, s.cells, 2, s.out[0], s.out[1]});
+    s.mask = mask ? weir_reshape(mask, 5, (int64_t[]){n[0], s.parts, s.cells, s.out[0], s.out[1]})
+                  : NULL;
+    if (!s.rows || !s.offset || (mask && !s.mask))
+        return weir_error_status();
+    const weir_conv2d_options o = {.groups = weir_onnx_int(c, "group", 1)};
+    for (int64_t cell = 0; cell < s.cells; cell++) {
+        weir_tensor *const row = weir_narrow(w, 2, cell / s.kernel[1], 1);
+        weir_tensor *const filter = weir_narrow(row, 3, cell % s.kernel[1], 1);
+        weir_tensor *const part = weir_conv2d(read_cell(&s, cell), filter, cell ? NULL : bias, &o);
+        y = y ? weir_add(y, part) : part;
     }
     return weir_onnx_give(c, 0, y);
 }

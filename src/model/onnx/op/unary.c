@@ -41,6 +41,30 @@ UNARY(sqrt, weir_sqrt)
 UNARY(tan, weir_tan)
 UNARY(tanh, weir_tanh)
 
+/* All bits turned: -x - 1 in two's complement. */
+weir_status weir_onnx_bitwise_not(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    const weir_dtype   t = weir_tensor_desc(x).dtype;
+    return weir_onnx_give(c, 0, weir_sub(weir_neg(x), weir_onnx_scalar(c, t, 1)));
+}
+
+/* bool is a byte of 0 or 1, whose bits a cast keeps. */
+weir_status weir_onnx_bit_cast(weir_onnx_call *c)
+{
+    weir_tensor *const x = weir_onnx_x(c, 0);
+    const weir_dtype   from = weir_tensor_desc(x).dtype;
+    weir_dtype         to;
+
+    if (!weir_onnx_dtype(weir_onnx_int(c, "to", 0), &to))
+        return weir_onnx_refuse(c, "Weir lacks the type %s",
+                                weir_onnx_type_name(weir_onnx_int(c, "to", 0)));
+    const bool truth = from == WEIR_BOOL || to == WEIR_BOOL;
+    if (truth && weir_dtype_size(from) != weir_dtype_size(to))
+        return weir_onnx_refuse(c, "%s to %s", weir_dtype_name(from), weir_dtype_name(to));
+    return weir_onnx_give(c, 0, truth ? weir_cast(x, to) : weir_bit_cast(x, to));
+}
+
 weir_status weir_onnx_leaky_relu(weir_onnx_call *c)
 {
     const double slope = weir_onnx_float(c, "alpha", (double)0.01f);

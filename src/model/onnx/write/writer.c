@@ -189,7 +189,8 @@ const char *weir_onnx_elements_of(weir_onnx_writer *w, const weir_desc *d, const
     return w->failed ? NULL : c->name;
 }
 
-/* The bytes of v as an element; how many, 0 for a half, which the host has no type for. */
+/* The bytes of v as an element; how many, 0 for a half, which the host has no type for, and for
+ * i8, i16, u16, u32 and u64. */
 static size_t element(weir_dtype t, double v, unsigned char to[8])
 {
     const union {
@@ -202,7 +203,7 @@ static size_t element(weir_dtype t, double v, unsigned char to[8])
       l = {.l = t == WEIR_I64 ? (int64_t)v : 0}, u = {.u = t == WEIR_U8 ? (uint8_t)v : v != 0};
     const size_t size = weir_dtype_size(t);
 
-    if (t == WEIR_F16 || t == WEIR_BF16)
+    if (t >= WEIR_F16)
         return 0;
     memcpy(to, t == WEIR_F64   ? (const void *)&e
                : t == WEIR_F32 ? (const void *)&f
@@ -218,7 +219,8 @@ const char *weir_onnx_scalar_of(weir_onnx_writer *w, weir_dtype t, double v)
     const size_t    n = element(t, v, at);
 
     return n ? weir_onnx_elements_of(w, &d, at, n)
-             : weir_onnx_cast_to(w, NULL, weir_onnx_scalar_of(w, WEIR_F32, v), t);
+             : weir_onnx_cast_to(
+                   w, NULL, weir_onnx_scalar_of(w, t > WEIR_BF16 ? WEIR_F64 : WEIR_F32, v), t);
 }
 
 const char *weir_onnx_int_of(weir_onnx_writer *w, int64_t v)
