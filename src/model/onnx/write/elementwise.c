@@ -85,13 +85,31 @@ static void clip(weir_onnx_writer *w, const weir_onnx_written *c, double lo, dou
 /* Bounds of integers that their type lacks bind nothing. */
 void weir_onnx_write_clamp(weir_onnx_writer *w, const weir_onnx_written *c)
 {
-    const weir_dtype t = weir_onnx_in_desc(w, c, 0)->dtype;
-    const double     least = t == WEIR_I32 ? -0x1p31 : t == WEIR_I64 ? -0x1p63 : 0;
-    const double     most = t == WEIR_I32 ? 0x1p31 - 1 : t == WEIR_I64 ? 0x1.fffffffffffffp62 : 255;
+    const weir_dtype t = w->r.value[c->in[0]].layout.desc.dtype;
+    const bool       sign = t == WEIR_I8 || t == WEIR_I16 || t == WEIR_I32 || t == WEIR_I64;
+    const double     end = exp2(8.0 * (double)weir_dtype_size(t) - sign);
+    const double     least = sign ? -end : 0, most = end < 0x1p63 ? end - 1 : nextafter(end, 0);
     const bool       whole = !is_float(w, c);
     const double     lo = weir_recording_double(c->call, 0), hi = weir_recording_double(c->call, 1);
 
     clip(w, c, whole ? fmin(fmax(lo, least), most) : lo, whole ? fmin(fmax(hi, least), most) : hi);
+}
+
+static void shift(weir_onnx_writer *w, const weir_onnx_written *c, const char *direction)
+{
+    weir_put_node(w, "BitShift", c->out[0], 2,
+                  (const char *const[]){weir_onnx_in(w, c, 0), weir_onnx_in(w, c, 1)}, 1,
+                  &(weir_onnx_set)WEIR_SET_TEXT("direction", direction));
+}
+
+void weir_onnx_write_shift_left(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    shift(w, c, "LEFT");
+}
+
+void weir_onnx_write_shift_right(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    shift(w, c, "RIGHT");
 }
 
 void weir_onnx_write_relu6(weir_onnx_writer *w, const weir_onnx_written *c)

@@ -24,6 +24,14 @@ void weir_onnx_write_cast(weir_onnx_writer *w, const weir_onnx_written *c)
     weir_onnx_cast_to(w, c->out[0], weir_onnx_in(w, c, 0), weir_onnx_out_desc(w, c, 0)->dtype);
 }
 
+void weir_onnx_write_bit_cast(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    const char *const x = weir_onnx_in(w, c, 0);
+    const int64_t     to = weir_onnx_type_of(weir_onnx_out_desc(w, c, 0)->dtype);
+
+    weir_put_node(w, "BitCast", c->out[0], 1, &x, 1, &(weir_onnx_set)WEIR_SET_INT("to", to));
+}
+
 void weir_onnx_write_fill(weir_onnx_writer *w, const weir_onnx_written *c)
 {
     weir_onnx_filled(w, c->out[0], weir_onnx_out_desc(w, c, 0), weir_recording_double(c->call, 0));

@@ -263,7 +263,15 @@ const char *weir_onnx_value_name(weir_onnx_writer *w, uint32_t value)
 
 weir_dtype weir_onnx_wide_type(weir_dtype t)
 {
-    return t == WEIR_BF16 ? WEIR_F32 : t == WEIR_U8 ? WEIR_I32 : t;
+    switch (t) {
+    case WEIR_BF16: return WEIR_F32;
+    case WEIR_U8:
+    case WEIR_I8:
+    case WEIR_I16:
+    case WEIR_U16:  return WEIR_I32;
+    case WEIR_U32:  return WEIR_I64;
+    default:        return t;
+    }
 }
 
 const char *weir_onnx_in(weir_onnx_writer *w, const weir_onnx_written *c, uint32_t i)
