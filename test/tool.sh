@@ -519,7 +519,9 @@ bad 1 "unknown tensor 'x' (expected flowers or kinds)" run-graph \
 bad 1 'cannot read' run-graph test/data/graph-format1.safetensors --inputs flowers=nowhere.npy
 bad 1 "is no array for 'flowers'" run-graph test/data/graph-format1.safetensors \
     --inputs flowers="$work/kinds.npy"
-bad 2 'is not NAME=FILE' run-graph test/data/graph-format1.safetensors --inputs flowers
+bad 2 'is not NAME=FILE' run-graph test/data/graph-format1.safetensors \
+    --inputs "flowers=$work/flowers.npy,other"
+bad 1 "cannot read 'flowers'" run-graph test/data/graph-format1.safetensors --inputs flowers
 bad 1 'lacks weir_graph' run-graph test/data/run-format1.safetensors
 bad 2 'needs a file' run-graph
 good onnx run test/data/flowers.onnx --dims batch=2 --steps 3 --threads 1 --budget 64kB \

@@ -97,11 +97,6 @@ weir_desc   weir_desc_unpack(const weir_desc_attr *a);
 /* 1 / sqrt(var + eps): basic.c. */
 weir_tensor *weir_rstd(weir_tensor *var, double eps);
 
-/* x as i64 if no kernel adds its type, the largest u64 being the largest i64 if `ordered`; x itself
- * if one does. The other way: to the type t of such an x. NULL gives NULL. */
-weir_tensor *weir_widen_stored(weir_tensor *x, bool ordered);
-weir_tensor *weir_narrow_stored(weir_tensor *y, weir_dtype t, bool ordered);
-
 /* t reshaped to the dims of `to`; t itself if it has them. */
 weir_tensor *weir_reshape_as(weir_tensor *t, const weir_desc *to);
 

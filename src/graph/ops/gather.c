@@ -3,6 +3,7 @@
  * The values of indices are unknown when a call is recorded, so kernels check them. Kernels take
  * tables (v,d) and indices (n) only; the public functions reshape to these and back. */
 #include "graph/ops/define.h"
+#include "graph/ops/stored.h"
 
 static bool is_index(weir_dtype t)
 {

@@ -3,6 +3,7 @@
  *
  * A mean is a sum with scale 1 / (elements reduced): one op, one kernel, one final rounding. */
 #include "graph/ops/axes.h"
+#include "graph/ops/stored.h"
 
 /* ---- sum ---- */
 
