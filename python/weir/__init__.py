@@ -95,11 +95,11 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "BudgetError",
-           "CancelledError", "checkpoint", "cpu", "data", "device", "DeviceError", "DType",
-           "DtypeError", "empty", "Error", "errors", "eye", "FileError", "float16", "float32",
-           "float64", "from_dlpack", "full", "full_like", "Graph", "GraphWarning", "image_tool",
-           "initializer", "int16", "int32", "int64", "int8", "InvalidError", "largest_batch",
-           "LargestBatch", "layer", "load_graph", "load_npz", "load_safetensors",
+           "CancelledError", "checkpoint", "CommError", "cpu", "data", "device", "DeviceError",
+           "DType", "DtypeError", "empty", "Error", "errors", "eye", "FileError", "float16",
+           "float32", "float64", "from_dlpack", "full", "full_like", "Graph", "GraphWarning",
+           "image_tool", "initializer", "int16", "int32", "int64", "int8", "InvalidError",
+           "largest_batch", "LargestBatch", "layer", "load_graph", "load_npz", "load_safetensors",
            "load_torch_state_dict", "metrics", "model", "module", "name_scope", "no_grad",
            "NoKernelError", "NonFinite", "ones", "ones_like", "onnx", "opt", "optimizer",
            "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
