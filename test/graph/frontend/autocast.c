@@ -312,7 +312,7 @@ CASE(equal_casts_are_one_in_a_graph)
 
 CASE(graph_off_on_and_budgets_have_the_same_bits)
 {
-    static const char *const budgets[] = {NULL, "90%", "80%"};
+    static const char *const budgets[] = {NULL, "90%", "85%"};
     weir_device *const       d = fixture_open();
     const net                n = net_new(d);
     float                    off[FLOATS], on[FLOATS];
