@@ -163,4 +163,4 @@ def test_to_onnx_gives_messages_of_the_package():
     onnx.checker.check_model(made, full_check=True)
     assert made.graph.name == "flowers" and made.opset_import[0].version == 18
     graph = sonnx.SingaFrontend.singa_to_onnx_graph([tensor.from_numpy(X)], net)
-    assert [node.op_type for node in graph.node] == ["Gemm", "Relu", "Gemm"]
+    assert [node.op_type for node in graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]

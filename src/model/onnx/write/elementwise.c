@@ -112,6 +112,36 @@ void weir_onnx_write_shift_right(weir_onnx_writer *w, const weir_onnx_written *c
     shift(w, c, "RIGHT");
 }
 
+/* ONNX has neither of u64: computed as i64, whose bits are the same. */
+static const char *signed_in(weir_onnx_writer *w, const weir_onnx_written *c, uint32_t i)
+{
+    const char *const x = weir_onnx_in(w, c, i);
+    const weir_dtype  t = weir_onnx_in_desc(w, c, i)->dtype;
+
+    return t == WEIR_U64 ? weir_onnx_cast_to(w, NULL, x, WEIR_I64) : x;
+}
+
+static void write_signed(weir_onnx_writer *w, const weir_onnx_written *c, const char *operator,
+                         size_t n)
+{
+    const bool  same = weir_onnx_out_desc(w, c, 0)->dtype != WEIR_U64;
+    const char *in[2] = {signed_in(w, c, 0), n == 2 ? signed_in(w, c, 1) : NULL};
+    const char *const y = weir_put_node(w, operator, same ? c->out[0] : NULL, n, in, 0, NULL);
+
+    if (!same)
+        weir_onnx_cast_to(w, c->out[0], y, WEIR_U64);
+}
+
+void weir_onnx_write_neg(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    write_signed(w, c, "Neg", 1);
+}
+
+void weir_onnx_write_pow(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    write_signed(w, c, "Pow", 2);
+}
+
 void weir_onnx_write_relu6(weir_onnx_writer *w, const weir_onnx_written *c)
 {
     clip(w, c, 0, 6);
