@@ -5,6 +5,17 @@
 
 static const int64_t dim[] = {9, 5, 32};
 
+/* A random row that computes floats. */
+static const rows_row *draw_row(int rows)
+{
+    const rows_row *r;
+
+    do
+        r = &rows_table[check_u64() % (uint64_t)rows];
+    while (!rows_takes(r, WEIR_F32));
+    return r;
+}
+
 /* Draws a program of random rows over inputs of all kinds; a step may read all earlier ones. */
 static void draw_program(weir_ew_program *p, int nin, int nstep, int nout)
 {
@@ -14,7 +25,7 @@ static void draw_program(weir_ew_program *p, int nin, int nstep, int nout)
         rows++;
     *p = (weir_ew_program){.nin = nin, .nstep = nstep, .nout = nout};
     for (int j = 0; j < nstep; j++) {
-        const rows_row *const r = &rows_table[check_u64() % (uint64_t)rows];
+        const rows_row *const r = draw_row(rows);
         p->step[j] = (weir_ew_step){.op = r->op, .s = 0.25, .t = 1.5 + j, .rng = (uint64_t)j * 500};
         for (int i = 0; i < r->nin; i++)
             p->step[j].src[i] = (int64_t)(check_u64() % (uint64_t)(nin + j));
