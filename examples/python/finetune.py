@@ -29,10 +29,11 @@ class Tuned(weir.onnx.OnnxModel):
         return loss
 
 
-def train(net: weir.model.Model, digits: common.Digits, steps: int, **plan: str) -> None:
+def train(net: weir.model.Model, digits: common.Digits, steps: int,
+          budget: str | None = None) -> None:
     net.optimizer = opt.SGD(0.05, momentum=0.9)
     x, y = (tensor.from_numpy(a) for a in digits.batch(0, BATCH, SHAPE))
-    net.compile([x], is_train=True, use_graph=True, **plan)
+    net.compile([x], is_train=True, use_graph=True, budget=budget)
     for i in range(steps):
         for t, array in zip((x, y), digits.batch(i, BATCH, SHAPE)):
             t.copy_from_numpy(array)
@@ -43,6 +44,7 @@ def train(net: weir.model.Model, digits: common.Digits, steps: int, **plan: str)
 def correct(net: weir.model.Model, digits: common.Digits) -> int:
     """How many of the first 64 digits of the test set the network recognises."""
     scores = net(tensor.from_numpy(digits.test_x[:BATCH].reshape(-1, *SHAPE)))
+    assert isinstance(scores, tensor.Tensor)
     return int((np.argmax(scores.numpy(), -1) == digits.test_y[:BATCH]).sum())
 
 

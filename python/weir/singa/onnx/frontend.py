@@ -71,7 +71,7 @@ class _Again:
                     self._add_leaf(creator, cast("Tensor | None", tensor))
 
     def _add_leaf(self, creator: Dummy, tensor: Tensor | None) -> None:
-        found = tensor if tensor is not None else cast("Tensor | None", creator._tensor())
+        found = tensor if tensor is not None else creator._tensor()
         if found is not None:
             self.leaves[id(creator)] = found
 
