@@ -564,10 +564,24 @@ good onnx_trained run "$work/trained.onnx" --dims batch=2 --inputs flowers="$wor
     --outputs logits="$work/after.npy"
 good onnx_train_facts train test/data/flowers.onnx --dims batch=1 --data "$work/flowers.npy" \
     --labels "$work/logits.npy" --loss bce --optim adam --steps 2 --json -
+good onnx_train_rows train test/data/flowers.onnx --data "$work/flowers.npy" \
+    --labels "$work/logits.npy" --loss mse --steps 2 --out "$work/trained_rows.onnx" --threads 1
+good onnx_train_dims train test/data/flowers.onnx --data "$work/flowers.npy" --dims batch=2 \
+    --labels "$work/logits.npy" --loss mse --steps 2 --out "$work/trained_dims.onnx" --threads 1
+good onnx_train_batch train test/data/flowers.onnx --data "$work/flowers.npy" --batch 2 \
+    --labels "$work/logits.npy" --loss mse --steps 2 --out "$work/trained_batch.onnx" --threads 1
+cmp -s "$work/trained_rows.onnx" "$work/trained_dims.onnx" &&
+    cmp -s "$work/trained_batch.onnx" "$work/trained_dims.onnx"
+check "$?" "a batch without a size has the rows that there are, or those of --batch"
+sed 's/(2, 4)/(9223372036854775807, 4)/; s/ \{18\}$//' "$work/flowers.npy" >"$work/many.npy"
+bad 1 'is no array of f32 in rows (n, 4)' train test/data/flowers.onnx \
+    --data "$work/many.npy" --labels "$work/logits.npy"
 bad 1 'is no array of classes' train test/data/flowers.onnx --dims batch=2 \
     --data "$work/flowers.npy" --labels "$work/logits.npy"
 bad 1 'is no array of f32 in rows (n, 4)' train test/data/flowers.onnx --dims batch=2 \
     --data "$work/logits.npy" --labels "$work/logits.npy"
+bad 1 'has 2 rows, a batch 3' train test/data/flowers.onnx --batch 3 --loss mse \
+    --data "$work/flowers.npy" --labels "$work/logits.npy"
 bad 1 'has 2 rows, a batch 4' train test/data/flowers.onnx --dims batch=4 --loss mse \
     --data "$work/flowers.npy" --labels "$work/logits.npy"
 bad 2 'must be a number' train test/data/flowers.onnx --data x --labels y --lr fast

@@ -84,7 +84,8 @@ WEIR_API const char *weir_onnx_node_output(const weir_onnx *m, size_t i, size_t 
 WEIR_API size_t weir_onnx_folded(const weir_onnx *m);
 
 /* *desc becomes type and shape of input i, by the file and the option `dims`. ERR_INVALID if a size
- * is known from neither: the sentence names the dim; the dtype is there even then. */
+ * is known from neither: the sentence names the first such dim; dtype and ndim are there even then,
+ * and -1 for each of those sizes. */
 WEIR_API weir_status weir_onnx_input_desc(const weir_onnx *m, size_t i, weir_desc *desc);
 
 /* Operator number i of those that Weir reads; static, NULL for an i outside. The same name may come

@@ -58,7 +58,7 @@ static const tool_command commands[] = {
      .meaning = "train a model in an ONNX file on arrays in files of NumPy, within a budget",
      .examples = {"weir run test/data/flowers.onnx --dims batch=2 "
                   "--outputs flowers=x.npy,logits=y.npy",
-                  "weir train test/data/flowers.onnx --dims batch=2 --data x.npy --labels y.npy "
+                  "weir train test/data/flowers.onnx --data x.npy --labels y.npy "
                   "--loss mse --steps 10"}},
     {.name = "version", .bit = TOOL_BIT_VERSION, .run = tool_version, .usage = {"[OPTIONS]"},
      .meaning = "print the version", .examples = {"weir version", "weir version --json -"}},

@@ -215,15 +215,36 @@ int tool_npy_names(const tool_options *o, weir_graph *g, const char *pairs)
 
 /* ---- arrays whose first axis is free ---- */
 
-/* The size of the first axis that the header of an array says; -1: none. */
-static int64_t first_size(const char *head)
+/* The first size of d, and those below 0, become those that the header of an array says. */
+static void take_sizes(const char *head, weir_desc *d)
 {
-    const char *const at = strstr(head, "'shape': (");
-    return at ? strtoll(at + strlen("'shape': ("), NULL, 10) : -1;
+    static const char start[] = "'shape': (";
+    const char       *at = strstr(head, start);
+    char             *end;
+
+    at = at ? at + strlen(start) : "";
+    for (int i = 0; i < d->ndim; i++, at = *end == ',' ? end + 1 : end) {
+        const int64_t size = strtoll(at, &end, 10);
+        if (i == 0 || d->dim[i] < 0)
+            d->dim[i] = end > at ? size : -1;
+    }
+}
+
+/* 0 if there are none, or more than a file can have. */
+static size_t bytes_of(const weir_desc *d)
+{
+    size_t bytes = descr_of(d->dtype) ? weir_dtype_size(d->dtype) : 0;
+
+    for (int i = 0; i < d->ndim; i++) {
+        if (d->dim[i] < 1 || bytes > (size_t)INT64_MAX / (size_t)d->dim[i])
+            return 0;
+        bytes *= (size_t)d->dim[i];
+    }
+    return bytes;
 }
 
 /* TOOL_FAILED without a message where the file has another shape or type. */
-static int try_rows(const tool_options *o, const char *path, weir_desc *d, void **rows)
+static int try_rows(const char *path, weir_desc *d, void **rows)
 {
     char         head[NPY_BYTES + 1] = "", want[NPY_BYTES];
     FILE *const  from = fopen(path, "rb");
@@ -231,14 +252,11 @@ static int try_rows(const tool_options *o, const char *path, weir_desc *d, void 
     int          code = TOOL_FAILED;
 
     *rows = NULL;
-    (void)o;
     if (!from)
         return TOOL_FAILED;
     memset(head, ' ', n < 10 ? n : 10); /* the magic number has a zero */
-    d->dim[0] = first_size(head);
-    size_t bytes = descr_of(d->dtype) && d->dim[0] > 0 ? weir_dtype_size(d->dtype) : 0;
-    for (int i = 0; i < d->ndim; i++)
-        bytes *= (size_t)d->dim[i];
+    take_sizes(head, d);
+    const size_t bytes = bytes_of(d);
     const size_t length = bytes ? npy_header(d, want) : 0;
     if (length && n >= length && memcmp(head + 10, want + 10, length - 10) == 0 &&
         (*rows = malloc(bytes)) && fseek(from, (long)length, SEEK_SET) == 0 &&
@@ -250,15 +268,17 @@ static int try_rows(const tool_options *o, const char *path, weir_desc *d, void 
 
 int tool_npy_rows(const tool_options *o, const char *path, weir_desc *d, void **rows)
 {
-    const int64_t batch = d->dim[0];
-    char          shape[WEIR_MAX_DIMS * 22 + 1] = "";
-    int           n = 0;
+    const weir_desc asked = *d;
+    char            shape[WEIR_MAX_DIMS * 22 + 1] = "";
+    int             n = 0;
 
-    if (try_rows(o, path, d, rows) == TOOL_DONE)
+    if (try_rows(path, d, rows) == TOOL_DONE)
         return TOOL_DONE;
-    d->dim[0] = batch;
+    *d = asked;
     for (int i = 1; i < d->ndim; i++)
-        n += snprintf(shape + n, sizeof shape - (size_t)n, ", %" PRId64, d->dim[i]);
+        n += d->dim[i] < 0
+                 ? snprintf(shape + n, sizeof shape - (size_t)n, ", any")
+                 : snprintf(shape + n, sizeof shape - (size_t)n, ", %" PRId64, d->dim[i]);
     return tool_say(o, TOOL_FAILED, "'%s' is no array of %s in rows (n%s)", path,
                     weir_dtype_name(d->dtype), shape);
 }
@@ -271,7 +291,7 @@ int tool_npy_labels(const tool_options *o, const char *path, weir_desc like, wei
 
     for (size_t i = 0; classes && i < sizeof types / sizeof *types; i++) {
         *d = (weir_desc){.dtype = types[i], .ndim = 1};
-        if (try_rows(o, path, d, rows) == TOOL_DONE)
+        if (try_rows(path, d, rows) == TOOL_DONE)
             return TOOL_DONE;
     }
     if (classes)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { USUAL_BATCH = 32 };
+
 typedef struct training {
     const tool_options *o;
     weir_device        *d;
@@ -75,20 +77,39 @@ static bool output_desc(const training *t, weir_desc x, weir_desc *out)
     return good;
 }
 
+static bool has_free_axis(const weir_desc *d)
+{
+    for (int i = 0; i < d->ndim; i++)
+        if (d->dim[i] < 0)
+            return true;
+    return false;
+}
+
+/* The rows of a batch of a model that takes any number of them. */
+static int64_t batch_of(const tool_options *o, int64_t rows)
+{
+    if (o->batch)
+        return o->batch;
+    return rows < USUAL_BATCH ? rows : USUAL_BATCH;
+}
+
 /* Reads the arrays; makes tensors for a batch of their rows. */
 static int read_data(training *t)
 {
     const tool_options *const o = t->o;
-    weir_desc                 x, y, out, all;
+    weir_desc                 x = {.ndim = 0}, y, out, all;
     int64_t                   labels;
 
-    if (weir_onnx_input_desc(t->model, 0, &x) != WEIR_OK)
+    /* Sizes that the model does not know are those of the array, but for the rows of a batch. */
+    if (weir_onnx_input_desc(t->model, 0, &x) != WEIR_OK && !has_free_axis(&x))
         return tool_failed(o);
     if (x.ndim < 1 || weir_onnx_input_count(t->model) != 1)
         return tool_say(o, TOOL_FAILED, "trains models of one input with a batch of rows");
     all = x;
     int code = tool_npy_rows(o, o->data, &all, &t->data);
     t->rows = all.dim[0];
+    all.dim[0] = x.dim[0] >= 0 ? x.dim[0] : batch_of(o, t->rows);
+    x = all;
     if (code == TOOL_DONE && !output_desc(t, x, &out))
         return tool_failed(o);
     if (code == TOOL_DONE)

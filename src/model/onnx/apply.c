@@ -70,19 +70,23 @@ weir_status weir_onnx_input_desc(const weir_onnx *m, size_t i, weir_desc *desc)
                          "onnx_input_desc: index %zu is out of range, there are "
                          "%zu",
                          i, weir_onnx_input_count(m));
+    weir_status status = WEIR_OK;
     *desc = (weir_desc){.ndim = p->ndim};
     if (!p->shaped || !weir_onnx_dtype(p->type, &desc->dtype))
         return weir_fail(WEIR_ERR_INVALID, "onnx_input_desc: '%.60s' has the type %s%s", p->name,
                          weir_onnx_type_name(p->type), p->shaped ? "" : " and no shape");
     for (int k = 0; k < p->ndim; k++) {
         desc->dim[k] = p->dim[k] >= 0 ? p->dim[k] : size_of(m->dims, p->param[k]);
-        if (desc->dim[k] < 0)
-            return weir_fail(WEIR_ERR_INVALID,
-                             "onnx_input_desc: axis %d of '%.60s' has no size; "
-                             "give it by the option dims: \"%.60s=1\"",
-                             k, p->name, p->param[k] ? p->param[k] : "?");
+        if (desc->dim[k] >= 0)
+            continue;
+        desc->dim[k] = -1;
+        if (status == WEIR_OK)
+            status = weir_fail(WEIR_ERR_INVALID,
+                               "onnx_input_desc: axis %d of '%.60s' has no size; "
+                               "give it by the option dims: \"%.60s=1\"",
+                               k, p->name, p->param[k] ? p->param[k] : "?");
     }
-    return WEIR_OK;
+    return status;
 }
 
 /* ---- applying ---- */

@@ -255,6 +255,7 @@ CASE(inputs_and_outputs_by_name)
     CHECK(strcmp(weir_onnx_output_name(net, 0), "y") == 0 && !*weir_onnx_output_name(net, 1));
     CHECK_STATUS(weir_onnx_input_desc(net, 0, &desc), WEIR_ERR_INVALID);
     CHECK_TEXT(weir_error(), "\"batch=1\"");
+    CHECK(desc.dtype == WEIR_F32 && desc.ndim == 4 && desc.dim[0] == -1 && desc.dim[3] == 8);
     CHECK_STATUS(weir_onnx_input_desc(net, 1, &desc), WEIR_ERR_INVALID);
     weir_onnx_free(net);
     static const char *const wrong[] = {"seq=9", "batch", "batch=", "batch=x", "batch=8,seq=1"};
