@@ -36,6 +36,15 @@ static const char *const unwritten[] = {
 /* Rows whose results are drawn. */
 static const char *const drawn[] = {"dropout", NULL};
 
+/* Rows that are written by several operators, since at some shape ONNX has none that computes what
+ * was recorded: numbers are rounded in other places. All others have the same bits. */
+static const char *const composed[] = {
+    "attention", "attention_added_mask", "attention_bool_mask", "attention_lengths",
+    "attention_lengths_i64", "attention_options", "batch_norm (train)", "bce_logits_loss",
+    "cosine_similarity", "cross_entropy (dense)", "expm1", "expm1 (near 0)", "group_norm", "log1p",
+    "log1p (near 0)", "remainder", "var", "var (unbiased)", NULL};
+enum { NEWEST = 28 };           /* the opset that has an operator for most */
+
 /* ---- writing ---- */
 
 static void place(const op_check *c, int opset, written *y)
@@ -136,19 +145,20 @@ static double difference(const written *y, const unsigned char *again)
     return worst > 0 ? worst / most : 0;
 }
 
-static void compare(const op_check *c, const written *y, const unsigned char *again)
+static void compare(const op_check *c, int opset, const written *y, const unsigned char *again)
 {
     const bool half = (OP_HALVES >> y->desc.dtype & 1) != 0;
 
-    if (memcmp(y->at, again, y->n) == 0 || is_one_of(c->row->name, drawn))
+    if (memcmp(y->at, again, y->n) == 0 || half || is_one_of(c->row->name, drawn))
         return;
-    if (getenv("WEIR_ONNX_DEBUG"))
-        printf("BITS %s %s %g\n", c->row->name, y->path, half ? 1 : difference(y, again));
-    check_that(half || difference(y, again) <= 1e-6, __FILE__, __LINE__, "%s: off by %g", y->path,
-               half ? 1 : difference(y, again));
+    check_that(difference(y, again) <= 1e-6, __FILE__, __LINE__, "%s: off by %g", y->path,
+               difference(y, again));
+    if (c->type == WEIR_F32 && opset == NEWEST)
+        check_that(is_one_of(c->row->name, composed), __FILE__, __LINE__,
+                   "%s: other bits, off by %g", y->path, difference(y, again));
 }
 
-static void read_again(const op_check *c, const op_fixture *t, const written *y)
+static void read_again(const op_check *c, const op_fixture *t, int opset, const written *y)
 {
     weir_onnx *const     net = weir_onnx_open(t->dev, y->path, NULL);
     weir_tensor         *out = NULL;
@@ -162,7 +172,7 @@ static void read_again(const op_check *c, const op_fixture *t, const written *y)
                            memcmp(d.dim, y->desc.dim, (size_t)d.ndim * sizeof *d.dim) == 0,
                        __FILE__, __LINE__, "%s: another shape or type", y->path) &&
             CHECK_OK(weir_read(out, again, y->n)))
-            compare(c, y, again);
+            compare(c, opset, y, again);
     }
     CHECK_OK(weir_scope_end(t->dev));
     free(again);
@@ -205,7 +215,7 @@ static void by_file(const op_check *c, const op_fixture *t, int opset)
         const bool saved = save(c, g, opset, y.path);
         if (saved && CHECK_OK(weir_graph_run(g)) && CHECK_OK(weir_read(out, y.at, y.n))) {
             keep_bytes(&y);
-            read_again(c, t, &y);
+            read_again(c, t, opset, &y);
         }
         free(y.at);
     }
