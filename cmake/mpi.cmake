@@ -33,6 +33,11 @@ function(weir_mpi_plugin name)
     target_include_directories(weir_mpi_${name} SYSTEM PRIVATE ${folders})
     target_link_libraries(weir_mpi_${name} PRIVATE weir_flags ${needs})
     install(TARGETS weir_mpi_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    if(TARGET weir_python AND NOT SKBUILD)
+        add_dependencies(weir_python weir_mpi_${name})
+        file(CREATE_LINK ${CMAKE_BINARY_DIR}/libweir_mpi_${name}.so
+            ${CMAKE_BINARY_DIR}/python/weir/libweir_mpi_${name}.so SYMBOLIC)
+    endif()
     set(found_mpi ${found_mpi} ${name} PARENT_SCOPE)
 endfunction()
 

@@ -52,6 +52,16 @@ LONG_CALL(weir_graph_measure)
 LONG_CALL(weir_graph_find_nonfinite)
 LONG_CALL(weir_device_exec)
 LONG_CALL(weir_device_sync)
+LONG_CALL(comm_open)
+LONG_CALL(weir_comm_share)
+LONG_CALL(weir_comm_leave)
+LONG_CALL(weir_comm_close)
+LONG_CALL(weir_all_reduce)
+LONG_CALL(weir_reduce_scatter)
+LONG_CALL(weir_all_gather)
+LONG_CALL(weir_broadcast_from)
+LONG_CALL(weir_send_to)
+LONG_CALL(weir_recv_from)
 
 /* ---- results ---- */
 
@@ -74,7 +84,7 @@ LONG_CALL(weir_device_sync)
     $result = SWIG_NewPointerObj($1, $descriptor(weir_tensor *), SWIG_POINTER_OWN);
 }
 
-%typemap(out) weir_graph *, weir_device *, weir_onnx * {
+%typemap(out) weir_graph *, weir_device *, weir_onnx *, weir_comm * {
     if (!$1) {
         weir_py_raise(weir_error_status());
         SWIG_fail;
@@ -89,6 +99,7 @@ LONG_CALL(weir_device_sync)
 %newobject weir_graph_recorded;
 %newobject weir_device_profile_text;
 %newobject weir_device_trace_stop;
+%newobject weir_comm_text;
 
 %newobject weir_input;
 %newobject weir_param;
@@ -238,12 +249,20 @@ LONG_CALL(weir_device_sync)
 %ignore weir_adagrad_options_default;
 %ignore weir_rmsprop_options_default;
 
+%ignore weir_comm_options;
+%ignore weir_comm_open;
+%ignore weir_comm_measure;
+%ignore weir_comm_equal;
+
 %nodefaultctor weir_tensor;
 %nodefaultctor weir_graph;
 %nodefaultctor weir_onnx;
+%nodefaultctor weir_comm;
+%nodefaultdtor weir_comm;
 typedef struct weir_tensor {} weir_tensor;
 typedef struct weir_graph {} weir_graph;
 typedef struct weir_onnx {} weir_onnx;
+typedef struct weir_comm {} weir_comm;
 %extend weir_tensor {
     ~weir_tensor() { weir_py_release($self); }
 }
@@ -261,7 +280,9 @@ typedef struct weir_onnx {} weir_onnx;
 %include "weir/op.h"
 %include "weir/graph.h"
 %include "weir/saved.h"
+%include "weir/comm.h"
 %include "glue_api.h"
 %include "glue_dlpack.h"
 %include "glue_fit.h"
 %include "glue_onnx.h"
+%include "glue_comm.h"

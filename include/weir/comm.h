@@ -64,7 +64,11 @@ typedef struct weir_comm_options {
 WEIR_API weir_comm *weir_comm_open(const char *spec, weir_device *d,
                                    const weir_comm_options *options);
 
-/* Leaves the communicator and frees it. Other ranks learn that this one has left. NULL is fine. */
+/* Leaves the communicator: other ranks learn it, and collectives of c, those of graphs too, fail
+ * with ERR_COMM from now on. NULL and a second time are fine. */
+WEIR_API void weir_comm_leave(weir_comm *c);
+
+/* Leaves the communicator and frees it. NULL is fine. */
 WEIR_API void weir_comm_close(weir_comm *c);
 
 /* This rank, from 0, and the number of ranks; 0 and 1 of NULL. */

@@ -24,6 +24,7 @@ from .errors import (BudgetError, CancelledError, CommError, DeviceError,  # noq
 
 if TYPE_CHECKING:       # what __getattr__ imports at its first use
     from . import autograd as autograd
+    from . import comm as comm
     from . import data as data
     from . import device as device
     from . import image_tool as image_tool
@@ -72,9 +73,9 @@ if TYPE_CHECKING:       # what __getattr__ imports at its first use
 __version__ = _capi.weir_version()
 
 # Modules that are imported at their first use, and names that come from such modules.
-MODULES = ("autograd", "data", "device", "image_tool", "initializer", "layer", "metrics", "model",
-           "module", "onnx", "opt", "optimizer", "plot", "singa_wrap", "snapshot", "sonnx",
-           "tensor", "transforms", "utils")
+MODULES = ("autograd", "comm", "data", "device", "image_tool", "initializer", "layer", "metrics",
+           "model", "module", "onnx", "opt", "optimizer", "plot", "singa_wrap", "snapshot",
+           "sonnx", "tensor", "transforms", "utils")
 OPTIONAL = ("torch",)       # the same, for what is installed beside this package
 _NAMES = {
     "checkpoint": ("checkpoint",),
@@ -95,19 +96,19 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["arange", "array", "autocast", "autograd", "bfloat16", "bool_", "BudgetError",
-           "CancelledError", "checkpoint", "CommError", "cpu", "data", "device", "DeviceError",
-           "DType", "DtypeError", "empty", "Error", "errors", "eye", "FileError", "float16",
-           "float32", "float64", "from_dlpack", "full", "full_like", "Graph", "GraphWarning",
-           "image_tool", "initializer", "int16", "int32", "int64", "int8", "InvalidError",
-           "largest_batch", "LargestBatch", "layer", "load_graph", "load_npz", "load_safetensors",
-           "load_torch_state_dict", "metrics", "model", "module", "name_scope", "no_grad",
-           "NoKernelError", "NonFinite", "ones", "ones_like", "onnx", "opt", "optimizer",
-           "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot", "progress", "rand",
-           "randn", "safetensors_metadata", "save_npz", "save_safetensors", "SavedGraph",
-           "set_planning_progress", "set_seed", "ShapeError", "show_config", "singa_wrap",
-           "snapshot", "sonnx", "StateError", "tensor", "TensorSpec", "to_torch_state_dict",
-           "transforms", "typing", "uint16", "uint32", "uint64", "uint8", "utils", "zeros",
-           "zeros_like"]
+           "CancelledError", "checkpoint", "comm", "CommError", "cpu", "data", "device",
+           "DeviceError", "DType", "DtypeError", "empty", "Error", "errors", "eye", "FileError",
+           "float16", "float32", "float64", "from_dlpack", "full", "full_like", "Graph",
+           "GraphWarning", "image_tool", "initializer", "int16", "int32", "int64", "int8",
+           "InvalidError", "largest_batch", "LargestBatch", "layer", "load_graph", "load_npz",
+           "load_safetensors", "load_torch_state_dict", "metrics", "model", "module", "name_scope",
+           "no_grad", "NoKernelError", "NonFinite", "ones", "ones_like", "onnx", "opt",
+           "optimizer", "OutOfMemoryError", "OutOfRangeError", "PlanningProgress", "plot",
+           "progress", "rand", "randn", "safetensors_metadata", "save_npz", "save_safetensors",
+           "SavedGraph", "set_planning_progress", "set_seed", "ShapeError", "show_config",
+           "singa_wrap", "snapshot", "sonnx", "StateError", "tensor", "TensorSpec",
+           "to_torch_state_dict", "transforms", "typing", "uint16", "uint32", "uint64", "uint8",
+           "utils", "zeros", "zeros_like"]
 
 
 class _TensorModule(types.ModuleType):

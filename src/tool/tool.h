@@ -175,7 +175,8 @@ int tool_npy_outputs(const tool_options *o, const weir_binding *list, size_t n);
 int tool_npy_names(const tool_options *o, weir_graph *g, const char *pairs);
 
 /* Reads an array whose first axis is free, and those whose size in d is below 0; the others and the
- * type are those of d, which gets the array's sizes. Labels of a loss are classes, or as d. *rows is freed by free. */
+ * type are those of d, which gets the array's sizes. Labels of a loss are classes, or as d. *rows
+ * is freed by free. */
 int tool_npy_rows(const tool_options *o, const char *path, weir_desc *d, void **rows);
 int tool_npy_labels(const tool_options *o, const char *path, weir_desc like, weir_desc *d,
                     void **rows);

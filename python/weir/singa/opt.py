@@ -16,9 +16,9 @@ from .asserted import DtypeError, ShapeError, StateError
 from . import singa_wrap as singa
 from .tape import backward, no_gradient
 from .raw.tensor import CTensor
+from .updates.distributed import DistOpt  # noqa: F401
 from .updates.ema import EMA  # noqa: F401
 from .updates.groups import Group, Rate, Share, Where, is_constant  # noqa: F401
-from .updates.launcher import refuse_launcher
 from .updates.scaler import LossScaler, zeros_state  # noqa: F401
 from .updates.schedules import (  # noqa: F401
     Constant, CosineDecay, DecayScheduler, ExponentialDecay, LinearDecay, MultiStepDecay, OneCycle,
@@ -33,6 +33,7 @@ __all__ = ["AdaGrad", "Adam", "AdamW", "Constant", "CosineDecay", "DecaySchedule
 
 State: TypeAlias = Union[float, Tensor, Array, Mapping[str, Union[Tensor, Array]]]
 Pair: TypeAlias = tuple[Tensor, Tensor]                 # a parameter, its gradient
+Exchange: TypeAlias = Callable[[Iterable[Pair]], Iterable[Pair]]
 Fields: TypeAlias = tuple[tuple[str, str], ...]         # attribute, the core's field
 O = TypeVar("O")
 
@@ -58,6 +59,7 @@ class Optimizer:
         self.clip_norm = clip_norm
         self.clip_value = clip_value
         self.scaler = scaler
+        self.exchange: Exchange | None = None       # what DistOpt does with gradients first
         self._finite: Handle | None = None         # for a scaled step: may this step be applied?
         self._rate_if: Handle | None = None     # the rate, or NaN: then the core skips the update
         device = core.default_device()
@@ -240,7 +242,7 @@ class Optimizer:
         scale = capi.weir_cast(scaler.scale_value.data.handle, core.core_dtype(loss.dtype))
         seed = Tensor(data=singa.result(capi.weir_reshape(scale, loss.shape), loss.device),
                       requires_grad=False)
-        pairs = [pair for pair in backward(loss, seed, retain_graph=False)
+        pairs = [pair for pair in self._exchanged(backward(loss, seed, retain_graph=False))
                  if not self._is_frozen(pair[0])]
         if not pairs:
             raise no_gradient(loss)
@@ -266,11 +268,14 @@ class Optimizer:
         """SINGA's older name of the call."""
         self(loss)
 
+    def _exchanged(self, pairs: Iterable[Pair]) -> Iterable[Pair]:
+        return pairs if self.exchange is None else self.exchange(pairs)
+
     def _pairs(self, loss: Tensor) -> Iterable[Pair]:
+        pairs = self._exchanged(backward(loss, retain_graph=False))
         if self.clip_norm is None and self.clip_value is None:
-            return backward(loss, retain_graph=False)
-        return self._clip([pair for pair in backward(loss, retain_graph=False)
-                           if not self._is_frozen(pair[0])])
+            return pairs
+        return self._clip([pair for pair in pairs if not self._is_frozen(pair[0])])
 
     def _clip(self, pairs: list[Pair]) -> Iterable[Pair]:
         params = [param for param, _ in pairs]
@@ -520,81 +525,3 @@ class AdamW(Adam):
                  scaler: LossScaler | None = None) -> None:
         super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, dtype, clip_norm, clip_value,
                          scaler)
-
-
-class DistOpt:
-    """An optimiser over several processes. There is one process here: it works as the optimiser it
-    is given, and sums over processes leave what they are given."""
-
-    def __init__(self, opt: Optimizer | None = None, nccl_id: object | None = None,
-                 local_rank: int | None = None, world_size: int | None = None,
-                 buffSize: int = 4194304) -> None:
-        del nccl_id, buffSize
-        if world_size not in (None, 1) or local_rank not in (None, 0):
-            raise NotImplementedError(f"DistOpt: rank {local_rank} of {world_size}: training over "
-                                      "several processes is not supported, world_size must be 1")
-        refuse_launcher()
-        self.opt: Optimizer = SGD() if opt is None else opt
-        self.communicator: None = None
-        self.world_size = 1
-        self.local_rank = self.global_rank = 0
-
-    def __call__(self, loss: Tensor) -> None:
-        self.opt(loss)
-
-    def __getattr__(self, name: str) -> object:
-        if name == "opt":
-            raise AttributeError(name)
-        return getattr(self.opt, name)
-
-    def update(self, param: Tensor, grad: Tensor) -> None:
-        """Calls the optimiser's apply with the parameter's own name."""
-        self.opt.apply(param.name, param, grad)
-
-    def all_reduce(self, tensor: Tensor) -> None:
-        """Returns the tensor unchanged: the sum over one process."""
-
-    def fused_all_reduce(self, tensors: Sequence[Tensor], send: bool = True) -> None:
-        """Returns the tensors unchanged: the sums over one process."""
-
-    all_reduce_half = all_reduce
-    fused_all_reduce_half = fused_all_reduce
-
-    def sparsification(self, tensor: Tensor, accumulation: Tensor | None = None,
-                       spars: float = 0.05, topK: bool = False) -> None:
-        """Does nothing: with one process no gradients are sent."""
-
-    fused_sparsification = sparsification
-
-    def wait(self) -> None:
-        """Returns at once: with one process nothing is being sent."""
-
-    def backward_and_update(self, loss: Tensor, threshold: int = 2097152) -> None:
-        """Computes gradients of the loss and updates the parameters; threshold is ignored."""
-        del threshold
-        self.opt(loss)
-
-    def backward_and_update_half(self, loss: Tensor, threshold: int = 2097152,
-                                 clipping: bool = False, clip_Value: float = 100) -> None:
-        """As backward_and_update, with gradients limited to clip_Value if `clipping`. SINGA sends
-        them in half precision; with one process nothing is sent."""
-        del threshold
-        limit, self.opt.clip_value = self.opt.clip_value, clip_Value if clipping else None
-        try:
-            self.opt(loss)
-        finally:
-            self.opt.clip_value = limit
-
-    def backward_and_partial_update(self, loss: Tensor, threshold: int = 2097152) -> None:
-        """As backward_and_update: with one process there is nothing to synchronise."""
-        del threshold
-        self.opt(loss)
-
-    def backward_and_sparse_update(self, loss: Tensor, threshold: int = 2097152,
-                                   spars: float = 0.05, topK: bool = False,
-                                   corr: bool = True) -> None:
-        """As backward_and_update: with one process no gradients are sent, so none are dropped."""
-        del threshold, spars, topK, corr
-        self.opt(loss)
-
-    backward_and_spars_update = backward_and_sparse_update

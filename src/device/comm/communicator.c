@@ -113,6 +113,25 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
     return &j->comm;
 }
 
+static weir_status run_left(weir_comm *c, const weir_collective *job)
+{
+    (void)job;
+    return weir_fail(WEIR_ERR_COMM, "rank %d has left its communicator", c->rank);
+}
+
+void weir_comm_leave(weir_comm *c)
+{
+    if (!c)
+        return;
+    joined *const     j = (joined *)c;
+    weir_device *const d = c->dev;
+    WEIR_VISIT(d, "weir_comm_leave", );
+    weir_wire_free(j->wire);
+    j->wire = NULL;
+    c->run = run_left;
+    weir_device_leave(&visit);
+}
+
 void weir_comm_close(weir_comm *c)
 {
     if (!c)

@@ -185,6 +185,36 @@ CASE(plans_keep_every_call)
     ranks_run(all, 2, NULL, plan_body, NULL);
 }
 
+static void leave_body(rank *r)
+{
+    CHECK_OR_RETURN(r->c != NULL);
+    weir_tensor *const x = param_of(r, N);
+    weir_graph *const  g = weir_graph_begin(r->d);
+    weir_tensor *const y = weir_retain(weir_keep(weir_all_reduce(r->c, x)));
+    bool               equal;
+    double             constant, per_byte;
+    CHECK_OK(weir_graph_end(g, NULL));
+    CHECK_OK(weir_graph_run(g));
+    weir_comm_leave(r->c);
+    weir_comm_leave(r->c);
+    CHECK_STATUS(weir_graph_run(g), WEIR_ERR_COMM);
+    CHECK_TEXT(weir_error(), "has left its communicator");
+    CHECK_STATUS(weir_comm_equal(r->c, "a", 1, &equal), WEIR_ERR_COMM);
+    CHECK_STATUS(weir_comm_measure(r->c, &constant, &per_byte), WEIR_ERR_COMM);
+    CHECK(weir_comm_world(r->c) == 2 && weir_comm_rank(r->c) == r->rank);
+    weir_release(y);
+    weir_graph_free(g);
+    weir_release(x);
+}
+
+CASE(who_has_left_cannot_go_on)
+{
+    rank all[RANKS_MOST];
+
+    ranks_run(all, 2, NULL, leave_body, NULL);
+    weir_comm_leave(NULL);
+}
+
 CASE(one_rank_records_nothing)
 {
     weir_device *d = fixture_open();

@@ -12,6 +12,7 @@ import pytest
 import weir.singa  # noqa: F401
 from weir import (autograd, core, data, device, image_tool, initializer, layer, model, module, opt,
                   optimizer, singa_wrap, snapshot, tensor, utils)
+from weir.errors import InvalidError
 from weir.tensor import Tensor
 
 MODULES = {"autograd": autograd, "data": data, "device": device, "image_tool": image_tool,
@@ -53,6 +54,7 @@ NAMES = [
      "EnableLazyAlloc"),
     ("1.3 platform", "singa_wrap.Platform", "GetDefaultDevice GetNumGPUs GetGPUIDs GetGPUMemSize "
      "DeviceQuery CreateCudaGPUs CreateCudaGPUsOn"),
+    ("1.4 NCCL", "singa_wrap", "NcclIdHolder Communicator"),
     ("1.4 handles", "singa_wrap", "ConvHandle CpuConvForward CpuConvBackwardx CpuConvBackwardW "
      "CpuConvBackwardb PoolingHandle CpuPoolingForward CpuPoolingBackward BatchNormHandle "
      "CpuBatchNormForwardTraining CpuBatchNormForwardInference CpuBatchNormBackwardx"),
@@ -540,9 +542,8 @@ LEFT = [
     ("1.3 GPU memory, DeviceQuery", "needs a card", None),
     ("1.4 CudnnConvHandle, GpuConv*, GpuBatchNorm*, GpuPooling* on a card",
      "needs a card; on the CPU test_raw_handles", None),
-    ("1.4 NcclIdHolder, Communicator", "several processes are refused",
-     lambda: raises(NotImplementedError, lambda: opt.DistOpt(opt.SGD(), world_size=2,
-                                                             local_rank=0))),
+    ("1.4 Communicator of several processes", "comm/test_dist_opt",
+     lambda: raises(InvalidError, lambda: opt.DistOpt(opt.SGD(), world_size=2))),
     ("0 if t: is true for any Tensor", "asks the one element; of several it is an error",
      lambda: raises(ValueError, lambda: bool(f32(1, 2)))),
     ("3.1 __repr__", "tells more; str is SINGA's text", None),

@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+import weir
 from weir import autograd, device, image_tool, layer, model, opt, singa_wrap, tensor
 
 X = np.array([[0.5, -0.25, 0.75], [0.1, 0.2, -0.3]], np.float32)
@@ -186,5 +187,8 @@ def test_dist_opt_under_a_launcher(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     assert opt.DistOpt(opt.SGD()).world_size == 1
     monkeypatch.setenv(name, "4")
-    with pytest.raises(NotImplementedError, match=f"{name} says that a launcher started 4 proc"):
+    says = {"OMPI_COMM_WORLD_SIZE": "openmpi", "PMI_SIZE": "mpich",
+            "SLURM_NTASKS": "SLURM_NTASKS says that a launcher started 4 processes"}[name]
+    monkeypatch.setenv("WEIR_PLUGINS", "/nowhere")
+    with pytest.raises(weir.CommError, match=says):
         opt.DistOpt(opt.SGD())

@@ -390,11 +390,6 @@ def test_one_process_of_dist_opt(how, training):
     assert dist.get_states()["step_counter"] == 1
 
 
-def test_dist_opt_says_what_it_lacks():
-    with pytest.raises(NotImplementedError, match="several processes"):
-        opt.DistOpt(opt.SGD(), world_size=2, local_rank=1)
-
-
 def test_nothing_is_updated_by_reading_while_recording():
     p, g = arrays()
     w = param(p)

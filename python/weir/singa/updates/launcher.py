@@ -1,15 +1,18 @@
 """launcher - tells whether a launcher such as mpirun started this process."""
 import os
 
+from weir.errors import CommError
+
 # What launchers tell each process of their number: Open MPI, MPICH and Intel MPI, Slurm.
 _WORLD_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
 
 def refuse_launcher() -> None:
-    """Refuses to be one of several processes, each of which would train a model of its own."""
+    """For a communicator of one rank: a CommError in one of several processes, each of which would
+    train a model of its own."""
     for name in _WORLD_SIZES:
         size = os.environ.get(name, "")
         if size.isdigit() and int(size) > 1:
-            raise NotImplementedError(
-                f"DistOpt: {name} says that a launcher started {size} processes, but training over "
-                "several processes is not supported: start one")
+            raise CommError(f"DistOpt: {name} says that a launcher started {size} processes, but "
+                            "this one is alone: start them by mpirun or mpiexec of Open MPI or "
+                            "MPICH, or give each an NcclIdHolder")

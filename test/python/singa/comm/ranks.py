@@ -1,0 +1,259 @@
+"""ranks - one rank of a test: ranks.py CASE NAME RANK WORLD. Prints what it found as JSON, last."""
+import contextlib
+import json
+import sys
+
+import numpy as np
+
+import weir
+from weir import autograd, core, layer, model, opt, singa_wrap, tensor
+from weir.comm import Communicator
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def spec(name, rank, world):
+    return f"local:{name},rank={rank},world={world}"
+
+
+def array_of(rank, shape=(4, 3)):
+    return (np.arange(np.prod(shape)).reshape(shape) * (rank + 1) + rank).astype(np.float32)
+
+
+def sentence(kind, function):
+    """The sentence of the exception that the call must raise."""
+    try:
+        function()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind.__name__}")
+
+
+# ---- collectives ----
+
+@case
+def values(name, rank, world):
+    """Results and gradients of each collective, graph off and on."""
+    found = {}
+    with Communicator(spec(name, rank, world)) as comm:
+        assert (comm.rank, comm.world) == (rank, world) and f"rank {rank} of {world}" in repr(comm)
+        calls = {"all_reduce": comm.all_reduce, "reduce_scatter": comm.reduce_scatter,
+                 "all_gather": comm.all_gather, "broadcast": lambda x: comm.broadcast(x, 1)}
+        for what, call in calls.items():
+            for graph in (False, True):
+                x = tensor.from_numpy(array_of(rank))
+                x.requires_grad = x.stores_grad = True
+                step = weir.Graph(core.cpu()) if graph else contextlib.nullcontext()
+                with autograd_on(), step:
+                    y = call(x)
+                    weights = tensor.from_numpy(array_of(rank, y.shape) / 8)
+                    loss = autograd.reduce_sum(y * weights)
+                    (_, dx), = autograd.backward(loss)
+                if graph:
+                    step.run()
+                found[f"{what} {graph}"] = [y.numpy().tolist(), dx.numpy().tolist()]
+        found["equal"] = [comm.equal(b"same"), comm.equal(bytes([rank]))]
+        constant, per_byte = comm.measure()
+        found["measured"] = constant > 0 and per_byte >= 0
+    return found
+
+
+@contextlib.contextmanager
+def autograd_on():
+    autograd.training = True
+    try:
+        yield
+    finally:
+        autograd.training = False
+
+
+@case
+def messages(name, rank, world):
+    """Rank 0 sends to rank 1, and gets the gradient back."""
+    comm = Communicator(spec(name, rank, world))
+    with autograd_on():
+        if rank == 0:
+            x = tensor.from_numpy(array_of(0))
+            x.requires_grad = x.stores_grad = True
+            (_, dx), = autograd.backward(comm.send(x, 1))
+            return dx.numpy().tolist()
+        through = tensor.from_numpy(np.zeros(1, np.float32))
+        through.requires_grad = through.stores_grad = True
+        y = comm.receive((4, 3), 0, through=through)
+        for _, gradient in autograd.backward(autograd.reduce_sum(autograd.mul(y, y))):
+            gradient.numpy()
+        return y.numpy().tolist()
+
+
+@case
+def sharing(name, rank, world):
+    """Models become equal; what is on no rank's device, and numbers that are no rank."""
+    core.cpu().SetRandSeed(rank)
+    comm = Communicator(spec(name, rank, world), timeout=30.0, order="tree")
+    net = Net()
+    net.compile([tensor.zeros((2, 6))], is_train=True)
+    before = digest(net)
+    comm.share(net, root=1)
+    found = {"before": before, "after": digest(net),
+             "equal": all(comm.equal_elements(t) for t in net.get_states().values())}
+    other = tensor.Tensor((2, 2), device=weir.device.open_cpu(threads=1))
+    found["device"] = sentence(weir.DeviceError, lambda: comm.all_reduce(other))
+    found["root"] = sentence(weir.InvalidError, lambda: comm.broadcast(tensor.zeros((2,)), 9))
+    found["rows"] = sentence(weir.ShapeError, lambda: comm.reduce_scatter(tensor.zeros((3, 2))))
+    return found
+
+
+@case
+def leaving(name, rank, world):
+    """Who has left cannot go on, in a graph neither; who waits for it learns it."""
+    comm = Communicator(spec(name, rank, world), timeout=30.0)
+    x = tensor.from_numpy(array_of(rank))
+    with weir.Graph(core.cpu()) as step:
+        y = comm.all_reduce(x)
+    step.run()
+    if rank == 1:
+        comm.close()
+        comm.close()
+    found = [sentence(weir.CommError, step.run),
+             sentence(weir.CommError, lambda: comm.all_reduce(x)),
+             sentence(weir.CommError, lambda: comm.equal(b"x"))]
+    del y
+    return found
+
+
+# ---- DistOpt ----
+
+class Net(model.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.act, self.last = layer.Linear(16), layer.ReLU(), layer.Linear(4)
+
+    def forward(self, x):
+        return self.last(self.act(self.first(x)))
+
+    def train_one_batch(self, x, y):
+        out = self.forward(x)
+        loss = autograd.softmax_cross_entropy(out, y)
+        self.how(self.optimizer, loss)
+        return out, loss
+
+
+def digest(net):
+    return [p.numpy().tolist() for _, p in sorted(net.get_params().items())]
+
+
+def batch(part):
+    random = np.random.RandomState(part)
+    return (random.randn(4, 6).astype(np.float32), random.randint(0, 4, 4).astype(np.int32))
+
+
+STEPS = {
+    "plain": lambda o, loss: o(loss),
+    "joined": lambda o, loss: o.backward_and_update(loss, threshold=20),
+    "half": lambda o, loss: o.backward_and_update_half(loss, clipping=True, clip_Value=0.05),
+    "sparse": lambda o, loss: o.backward_and_sparse_update(loss, threshold=30, spars=0.01),
+    "topk": lambda o, loss: o.backward_and_sparse_update(loss, spars=0.2, topK=True),
+    "all": lambda o, loss: o.backward_and_sparse_update(loss, spars=1.0, topK=True, corr=False),
+    "partial": lambda o, loss: o.backward_and_partial_update(loss, threshold=20),
+}
+OPTIMISERS = {
+    "sgd": lambda: opt.SGD(0.2, momentum=0.9),
+    "clip": lambda: opt.Adam(0.05, clip_norm=0.1),
+    "scaler": lambda: opt.SGD(0.2, scaler=opt.LossScaler(scale=64.0)),
+}
+
+
+def trained(how, optimiser, holder, rank, world, graph):
+    core.cpu().SetRandSeed(3)
+    net = Net()
+    net.how = STEPS[how]
+    net.optimizer = opt.DistOpt(OPTIMISERS[optimiser](), holder, rank, world)
+    x, y = (tensor.from_numpy(a) for a in batch(rank))
+    net.compile([x], is_train=True, use_graph=graph)
+    for _ in range(3):
+        net(x, y)
+    net.optimizer.communicator.ranks.close()
+    return digest(net)
+
+
+@case
+def training(name, rank, world):
+    holder = singa_wrap.NcclIdHolder()
+    found = {}
+    ways = [(how, "sgd") for how in STEPS] + [("plain", "clip"), ("plain", "scaler")]
+    for how, optimiser in ways:
+        for graph in (False, True):
+            if how == "partial" and graph:
+                continue
+            holder.name = f"{name}-{how}-{optimiser}-{graph}"
+            found[f"{how} {optimiser} {graph}"] = trained(how, optimiser, holder, rank, world,
+                                                          graph)
+    return found
+
+
+@case
+def raw(name, rank, world):
+    """SINGA's methods on raw tensors, in place."""
+    holder = singa_wrap.NcclIdHolder()
+    holder.name = name
+    dist = opt.DistOpt(opt.SGD(1.0), holder, rank, world)
+    found = {}
+
+    def two():
+        return [tensor.from_numpy(array_of(rank)), tensor.from_numpy(array_of(rank, (5,)))]
+    for what in ("all_reduce", "all_reduce_half"):
+        t = two()[0]
+        getattr(dist, what)(t.data)
+        found[what] = t.numpy().tolist()
+    for what in ("fused_all_reduce", "fused_all_reduce_half"):
+        ts = two()
+        getattr(dist, what)([t.data for t in ts], send=False)
+        assert ts[0].numpy().tolist() == array_of(rank).tolist()
+        getattr(dist, what)([t.data for t in ts])
+        found[what] = [t.numpy().tolist() for t in ts]
+    t, rest = two()[1], tensor.zeros((5,))
+    dist.sparsification(t.data, rest.data, spars=5.0)
+    found["sparse"] = [t.numpy().tolist(), rest.numpy().tolist()]
+    t, rest = two()[1], tensor.zeros((5,))
+    dist.sparsification(t.data, rest.data, spars=0.4, topK=True)
+    found["topk"] = [t.numpy().tolist(), rest.numpy().tolist()]
+    dist.wait()
+    p, g = tensor.from_numpy(array_of(0)), tensor.from_numpy(array_of(rank))
+    p.requires_grad = p.stores_grad = True
+    dist.all_reduce(g.data)
+    dist.update(p, g)
+    found["update"] = p.numpy().tolist()
+    return found
+
+
+@case
+def mistakes(name, rank, world):
+    holder = singa_wrap.NcclIdHolder()
+    found = {"no holder": sentence(weir.InvalidError,
+                                   lambda: opt.DistOpt(opt.SGD(), None, rank, world)),
+             "no rank": sentence(weir.InvalidError,
+                                 lambda: opt.DistOpt(opt.SGD(), holder, 7, world))}
+    core.cpu().SetRandSeed(rank)
+    holder.name = name
+    net = Net()
+    net.how = STEPS["plain"]
+    net.optimizer = opt.DistOpt(opt.SGD(), holder, rank, world)
+    x, y = (tensor.from_numpy(a) for a in batch(rank))
+    net.compile([x], is_train=True)
+    found["seeds"] = sentence(weir.StateError, lambda: net(x, y))
+    net.optimizer.share(net)
+    net(x, y)
+    net.graph(True)
+    net.how = STEPS["partial"]
+    found["partial"] = sentence(weir.StateError, lambda: net(x, y))
+    return found
+
+
+if __name__ == "__main__":
+    which, meeting, number, of = sys.argv[1:]
+    print(json.dumps(CASES[which](meeting, int(number), int(of))))

@@ -1,0 +1,89 @@
+"""test_dist_opt - SINGA's DistOpt over processes: bits, means, what is sent, mistakes."""
+import numpy as np
+import pytest
+
+from processes import arrays, ranks
+from ranks import OPTIMISERS, Net, batch, digest
+from weir import autograd, core, opt, singa_wrap, tensor
+
+
+@pytest.fixture(scope="module")
+def found():
+    return ranks("training")
+
+
+WAYS = [("plain", "sgd"), ("joined", "sgd"), ("half", "sgd"), ("sparse", "sgd"), ("topk", "sgd"),
+        ("all", "sgd"), ("plain", "clip"), ("plain", "scaler")]
+
+
+@pytest.mark.parametrize("how,optimiser", WAYS)
+def test_ranks_and_graph_agree(found, how, optimiser):
+    """All ranks have the same bits, and the graph on those of the graph off."""
+    sets = [one[f"{how} {optimiser} {graph}"] for one in found for graph in (False, True)]
+    assert all(values == sets[0] for values in sets)
+
+
+def alone(optimiser):
+    """One process on the batches of both ranks, whose mean gradient is that of the whole."""
+    core.cpu().SetRandSeed(3)
+    net = Net()
+    net.how = lambda o, loss: o(loss)
+    net.optimizer = OPTIMISERS[optimiser]()
+    x, y = (tensor.from_numpy(np.concatenate(parts)) for parts in zip(batch(0), batch(1)))
+    net.compile([x], is_train=True)
+    for _ in range(3):
+        net(x, y)
+    autograd.training = False
+    return digest(net)
+
+
+@pytest.mark.parametrize("how,optimiser", [w for w in WAYS if w[0] in ("plain", "joined", "all")])
+def test_means(found, how, optimiser):
+    for got, want in zip(found[0][f"{how} {optimiser} True"], alone(optimiser)):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_joining_changes_no_bit(found):
+    assert found[0]["plain sgd True"] == found[0]["joined sgd True"]
+
+
+def test_what_is_left_out_counts(found):
+    """Limited, rounded and sparse gradients are others than the whole ones."""
+    plain = found[0]["plain sgd False"]
+    assert all(found[0][f"{how} sgd False"] != plain for how in ("half", "sparse", "topk"))
+
+
+def test_partial_updates(found):
+    """After each step one part is the mean of all ranks; the others are each rank's own."""
+    mine, other = (one["partial sgd False"] for one in found)
+    same = [a == b for a, b in zip(mine, other)]
+    assert any(same) and not all(same)
+
+
+def test_raw_tensors():
+    for rank, one in enumerate(ranks("raw")):
+        total, line = sum(arrays(2)), sum(arrays(2, (5,)))
+        assert one["all_reduce"] == one["all_reduce_half"] == total.tolist()
+        assert one["fused_all_reduce"] == one["fused_all_reduce_half"] == [total.tolist(),
+                                                                           line.tolist()]
+        own = arrays(2, (5,))
+        large = [np.where(a >= 5, a, 0) for a in own]
+        assert one["sparse"] == [sum(large).tolist(), (own[rank] - large[rank]).tolist()]
+        first = [np.where(np.arange(5) >= 3, a, 0) for a in own]       # they grow
+        assert one["topk"] == [sum(first).tolist(), (own[rank] - first[rank]).tolist()]
+        assert one["update"] == (arrays(1)[0] - total / 2).tolist()
+
+
+def test_mistakes():
+    for one in ranks("mistakes"):
+        assert "needs the NcclIdHolder" in one["no holder"]
+        assert "local_rank 7 is no rank in a world of 2" in one["no rank"]
+        assert "differs between ranks" in one["seeds"] and "share(model)" in one["seeds"]
+        assert "train with the graph off" in one["partial"]
+
+
+def test_names_of_singa():
+    comm = singa_wrap.Communicator(4)
+    assert (comm.global_rank, comm.world_size, comm.local_rank) == (0, 1, 0)
+    assert opt.DistOpt(opt.SGD(), singa_wrap.NcclIdHolder(), 0, 1).world_size == 1
+    assert singa_wrap.USE_DIST == 1
