@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # docs.py - runs every command that README and the pages under docs/ print.
-"""Usage: docs.py [--build FOLDER] [--long] [--count] [PAGE...]
+"""Usage: docs.py [--build FOLDER] [--long [--part K/N]] [--count] [PAGE...]
 
 PAGE: README.md, docs/user/budgets.md, or a part of such a name; default: all pages. Each page is
 run in a folder of its own that looks like a clone with a finished build; --long runs the pages with
-blocks marked `long` instead, README first, in a fresh clone. --count prints how many commands there
+blocks marked `long` instead, README first, in a fresh clone, of the others every Nth from the Kth
+on. --count prints how many commands there
 are and which are run. FOLDER: default $WEIR_BUILD or build/. Ends with "docs: N passed, N failed"
 ("docs-long" with --long). docs/contributing/testing.md says how to write a page.
 """
@@ -105,6 +106,14 @@ def clone(work):
     return to
 
 
+def share(chosen, part):
+    """README, and of the other pages with long blocks every Nth, from the Kth on: part is "K/N"."""
+    first, step = map(int, part.split("/"))
+    others = [page for page in chosen if page.path != "README.md"
+              and any(block.has("long") for block in page.blocks)]
+    return [page for page in chosen if page.path == "README.md"] + others[first - 1::step]
+
+
 def play_long(chosen, work, interpreter):
     """README as its reader would, then the pages with long blocks, in one fresh clone, with a new
     Python environment made by the interpreter."""
@@ -117,13 +126,12 @@ def play_long(chosen, work, interpreter):
         subprocess.run("cmake -S . -B build && cmake --build build -j2", shell=True,
                        cwd=root, check=True, stdout=subprocess.DEVNULL)
     for page in chosen:
-        if page.path == "README.md" or any(block.has("long") for block in page.blocks):
-            played, seconds = timed(Player(page, place).play)
-            print(f"docs-long: {page.path}: {seconds:.0f} s", flush=True)
-            result.add(played)
-            place.needs.clear()
-            place.env["PYTHONPATH"] = os.path.join(place.build, "python")   # after README
-            subprocess.run(["git", "clean", "-fdq"], cwd=root, check=False)
+        played, seconds = timed(Player(page, place).play)
+        print(f"docs-long: {page.path}: {seconds:.0f} s", flush=True)
+        result.add(played)
+        place.needs.clear()
+        place.env["PYTHONPATH"] = os.path.join(place.build, "python")   # after README
+        subprocess.run(["git", "clean", "-fdq"], cwd=root, check=False)
     return result
 
 
@@ -227,6 +235,8 @@ def main():
     parser.add_argument("--build", default=os.environ.get("WEIR_BUILD")
                         or os.path.join(ROOT, "build"), help="the build folder")
     parser.add_argument("--long", action="store_true", help="the blocks that build or take long")
+    parser.add_argument("--part", default="1/1", metavar="K/N",
+                        help="with --long: README, and every Nth of the other pages, from the Kth")
     parser.add_argument("--count", action="store_true", help="numbers alone; nothing is run")
     options = parser.parse_args()
     os.chdir(ROOT)
@@ -241,6 +251,7 @@ def main():
         result = self_test(place)
         if options.long:
             interpreter = place.cached("WEIR_PYTHON_EXECUTABLE") or sys.executable
+            chosen = share(chosen, options.part)
             result.add(play_long(chosen, os.path.join(work, "long"), interpreter))
         else:
             before = untracked()

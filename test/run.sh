@@ -6,8 +6,9 @@
 # upgrade special optim torch mpi memory_faults aarch64; docs-long, which builds in a fresh clone,
 # torch, which installs PyTorch, and aarch64, which needs a cross compiler and an emulator, run
 # only where they are named. "graph/4" is a quarter of the cases of test_graph, which one
-# WEIR_SEED draws. Works from any folder and a clean clone. Each part ends with a line "part: N
-# passed, N failed"; a part that crashes, hangs or omits that line counts as one more failure.
+# WEIR_SEED draws; "docs-long/4" is README and a quarter of the other long pages. Works from any
+# folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part that
+# crashes, hangs or omits that line counts as one more failure.
 # Environment: WEIR_SEED, and the variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
@@ -77,9 +78,12 @@ script() {
     link) part check_link python3 test/check_link.py "$build" ;;
     env) part check_env python3 test/check_env.py ;;
     docs) part docs python3 test/docs.py --build "$build" ;;
-    docs-long)
-        part_seconds=1800
-        part docs-long python3 test/docs.py --long
+    docs-long | docs-long/*)        # README, which builds, and a share of the other long pages
+        number=${1#docs-long}
+        number=${number#/}
+        part_seconds=2400
+        part docs-long python3 test/docs.py --long \
+            --part "$((${WEIR_SEED:-0} % ${number:-1} + 1))/${number:-1}"
         part_seconds=
         ;;
     *)
@@ -106,6 +110,7 @@ if [ $# -eq 0 ]; then
 fi
 for wanted in "$@"; do
     case $wanted in
+    docs-long/*) script "$wanted" ;;
     */*) cases "${wanted%/*}" "${wanted#*/}" ;;
     core | planner | device | op | graph | model | programs | cuda) cases "$wanted" ;;
     *) script "$wanted" ;;

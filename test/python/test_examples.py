@@ -194,7 +194,8 @@ def test_help(script):
 
 def test_data_parallel():
     """Processes agree; one of them prints its own line."""
-    text = run("data_parallel.py", "--ranks", "2", "--steps", "4", "--batch", "8", "--budget", "90%")
+    text = run("data_parallel.py", "--ranks", "2", "--steps", "4", "--batch", "8", "--budget",
+               "90%")
     found = re.findall(r"^rank (\d) of 2: last loss \S+, parameters (\w+)$", text, re.M)
     assert sorted(rank for rank, _ in found) == ["0", "1"] and len({d for _, d in found}) == 1
     assert "rank 0 of 1: " in run("data_parallel.py", "--steps", "2", "--batch", "8")
