@@ -51,14 +51,14 @@ from .raw.shape import (AssignSlice, Broadcast, ConcatColumns, ConcatOn,  # noqa
                         SliceRows, Transpose, WithSlice, squeezed)
 
 if TYPE_CHECKING:       # what __getattr__ imports at its first use
-    from .comm.nccl import Communicator, NcclIdHolder       # noqa: F401
+    from .comm.nccl import Communicator as Communicator, NcclIdHolder as NcclIdHolder
 
 __all__ = ["__add__", "__div__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__mul__",
            "__sub__", "Abs", "Acos", "Acosh", "Add", "AddColumn", "AddColumnWithScale", "AddFloat",
            "AddFloatWithRet", "AddRow", "AddRowWithScale", "And", "ArgReduce", "Asin", "Asinh",
            "AssignSlice", "Atan", "Atanh", "Average", "AverageAsFloat", "Axpy", "BatchNormHandle",
-           "Bernoulli", "Broadcast", "Ceil", "Clip", "ConcatColumns", "ConcatOn", "ConcatRows",
-           "Contiguous", "ConvHandle", "CopyDataToFrom", "CopyRows", "Cos", "Cosh",
+           "Bernoulli", "Broadcast", "Ceil", "Clip", "Communicator", "ConcatColumns", "ConcatOn",
+           "ConcatRows", "Contiguous", "ConvHandle", "CopyDataToFrom", "CopyRows", "Cos", "Cosh",
            "CpuBatchNormBackwardx", "CpuBatchNormForwardInference", "CpuBatchNormForwardTraining",
            "CpuConvBackwardb", "CpuConvBackwardW", "CpuConvBackwardx", "CpuConvForward",
            "CpuPoolingBackward", "CpuPoolingForward", "CrossEntropyFwd", "CTensor",
@@ -74,16 +74,17 @@ __all__ = ["__add__", "__div__", "__eq__", "__ge__", "__gt__", "__le__", "__lt__
            "GpuRNNSetParam", "GT", "GTFloat", "InitLogging", "kBFloat16", "kBool", "kChar",
            "kDouble", "kFloat16", "kFloat32", "kInt", "kInt64", "kUChar", "LE", "LEFloat", "Log",
            "LogSoftMax", "LT", "LTFloat", "Maximum", "Minimum", "Mod", "Mult", "MultColumn",
-           "MultFloat", "MultRow", "MultWithRet", "MultWithScale", "NE", "NEFloat", "Negative",
-           "Not", "Or", "Platform", "PoolingHandle", "Pow", "PowFloat", "PowFloatWithRet",
-           "PowWithRet", "Product", "reduced", "ReLU", "ReLUBackward", "RepeatDataToFrom",
-           "Reshape", "result", "Round", "RoundE", "Scalar", "Shape", "Sigmoid", "Sign", "Sin",
-           "SINGA_VERSION", "Sinh", "SizeOf", "Slice", "SliceColumns", "SliceOn", "SliceRows",
-           "Snapshot", "SoftMax", "SoftMaxBackward", "SoftmaxCrossEntropyBwd", "Sqrt", "Square",
-           "squeezed", "Std", "Sub", "SubColumn", "SubFloat", "SubFloatWithRet", "SubRow", "Sum",
-           "SumAll", "SumAsFloat", "SumColumns", "SumRows", "Tan", "Tanh", "Tensor", "TensorDot",
-           "to_shape", "Transpose", "Uniform", "USE_DIST", "USE_DNNL", "USE_JAVA", "USE_OPENCL",
-           "USE_PYTHON", "Value", "VecInt", "VecTensor", "VecVecSize", "WithSlice", "Xor"]
+           "MultFloat", "MultRow", "MultWithRet", "MultWithScale", "NcclIdHolder", "NE", "NEFloat",
+           "Negative", "Not", "Or", "Platform", "PoolingHandle", "Pow", "PowFloat",
+           "PowFloatWithRet", "PowWithRet", "Product", "reduced", "ReLU", "ReLUBackward",
+           "RepeatDataToFrom", "Reshape", "result", "Round", "RoundE", "Scalar", "Shape",
+           "Sigmoid", "Sign", "Sin", "SINGA_VERSION", "Sinh", "SizeOf", "Slice", "SliceColumns",
+           "SliceOn", "SliceRows", "Snapshot", "SoftMax", "SoftMaxBackward",
+           "SoftmaxCrossEntropyBwd", "Sqrt", "Square", "squeezed", "Std", "Sub", "SubColumn",
+           "SubFloat", "SubFloatWithRet", "SubRow", "Sum", "SumAll", "SumAsFloat", "SumColumns",
+           "SumRows", "Tan", "Tanh", "Tensor", "TensorDot", "to_shape", "Transpose", "Uniform",
+           "USE_DIST", "USE_DNNL", "USE_JAVA", "USE_OPENCL", "USE_PYTHON", "Value", "VecInt",
+           "VecTensor", "VecVecSize", "WithSlice", "Xor"]
 
 # USE_CUDA and USE_CUDNN are asked of the machine when they are first read: see __getattr__.
 USE_DIST = 1

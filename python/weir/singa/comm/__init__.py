@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Communicator"]
 
-_open: weakref.WeakSet[Communicator] = weakref.WeakSet()
+_handles: list[capi.weir_comm] = []     # graphs may use them until the program ends
 
 
 class Communicator:
@@ -50,11 +50,12 @@ class Communicator:
     def __init__(self, spec: str = "auto", device: core.Device | None = None, timeout: float = 60.0,
                  order: str = "serial") -> None:
         self.device: core.Device = core.default_device() if device is None else device
-        self.handle: capi.weir_comm | None = capi.comm_open(self.device.handle, spec,
-                                                            float(timeout), order)
+        self.handle: capi.weir_comm = capi.comm_open(self.device.handle, spec, float(timeout),
+                                                     order)
         self.rank: int = capi.weir_comm_rank(self.handle)
         self.world: int = capi.weir_comm_world(self.handle)
-        _open.add(self)
+        _handles.append(self.handle)
+        self._leave = weakref.finalize(self, capi.weir_comm_leave, self.handle)
 
     def __repr__(self) -> str:
         return f"<weir.comm.Communicator {capi.weir_comm_text(self.handle)}>"
@@ -64,7 +65,7 @@ class Communicator:
     def close(self) -> None:
         """Leaves. Ranks that wait for this one learn it; later collectives, those of graphs too,
         are a CommError."""
-        capi.weir_comm_leave(self.handle)
+        self._leave()
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +137,5 @@ class Communicator:
 @atexit.register
 def _close_all() -> None:
     """Before the devices are closed, as this was registered later."""
-    for comm in list(_open):
-        if comm.handle is not None:
-            capi.weir_comm_close(comm.handle)
-            comm.handle = None
+    while _handles:
+        capi.weir_comm_close(_handles.pop())

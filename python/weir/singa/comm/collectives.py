@@ -21,11 +21,12 @@ class Collective(Core):
     def __init__(self, comm: Communicator, function: Callable[..., Handle],
                  numbers: tuple[int, ...]) -> None:
         super().__init__()
-        self.comm = comm            # it lives as long as what needs its gradients
+        self.comm = comm            # it lives as long as what needs its gradients, and as graphs
         self.function = function
         self.numbers = numbers
 
     def forward(self, x: CTensor) -> CTensor:
+        self.comm.device.hold(self.comm)
         return out(self.function(self.comm.handle, x.handle, *self.numbers), x)
 
 
@@ -39,6 +40,7 @@ class Receive(Core):
         self.source = source
 
     def forward(self, through: CTensor) -> CTensor:
+        self.comm.device.hold(self.comm)
         scalar = capi.weir_reshape(through.handle, ())
         return out(capi.weir_recv_from(self.comm.handle, self.desc, self.source, scalar), through)
 
@@ -55,5 +57,6 @@ def received(comm: Communicator, desc: Desc, source: int, through: Tensor | None
     """The Tensor that rank `source` sends."""
     if through is not None:
         return Receive(comm, desc, source)(through)[0]
+    comm.device.hold(comm)
     raw = result(capi.weir_recv_from(comm.handle, desc, source, None), comm.device)
     return Tensor(data=raw, requires_grad=False)

@@ -86,6 +86,7 @@ class Communicator:
         """The sums over all ranks, sent as one message. half: as float16."""
         if self.world_size == 1 or not handles:
             return list(handles)
+        self.ranks.device.hold(self.ranks)
         flat = _flat(handles)
         if not half:
             return _apart(capi.weir_all_reduce(self.ranks.handle, flat), handles)
@@ -100,6 +101,7 @@ class Communicator:
         """
         flat = _flat(handles)
         _floats(flat, "sparse")
+        self.ranks.device.hold(self.ranks)
         if residual is not None:
             flat = capi.weir_add(flat, residual.data.handle)
         send = sparse.largest if topK else sparse.above

@@ -23,6 +23,9 @@ from .scaler import zeros_state
 
 if TYPE_CHECKING:
     from ..opt import Optimizer
+    Wrapped: TypeAlias = Optimizer      # __getattr__ gives what the optimiser has
+else:
+    Wrapped = object
 
 Pair: TypeAlias = tuple[Tensor, Tensor]                 # a parameter, its gradient
 Sum: TypeAlias = Callable[[int, Sequence[Handle]], Sequence[Handle]]   # of message number i
@@ -34,7 +37,7 @@ def _raw(t: CTensor | Tensor) -> CTensor:
     return t.data if isinstance(t, Tensor) else t
 
 
-class DistOpt:
+class DistOpt(Wrapped):
     """An optimiser (SGD) over several processes: those that mpirun or mpiexec has started, or
     world_size processes of one machine that got the same NcclIdHolder. One process alone works as
     the optimiser it is given. buffSize changes nothing.
@@ -164,7 +167,7 @@ class DistOpt:
                 yield param, Tensor(data=singa.result(mean, param.device), requires_grad=False,
                                     name=f"{param.name}_g")
 
-    def _update(self, loss: Tensor, threshold: int, total: Sum) -> None:
+    def _train(self, loss: Tensor, threshold: int, total: Sum) -> None:
         if self.world_size == 1:
             self.opt(loss)
             return
@@ -179,7 +182,7 @@ class DistOpt:
     def backward_and_update(self, loss: Tensor, threshold: int = THRESHOLD) -> None:
         """Gradients of the loss, their means over all ranks, updates. threshold: in elements;
         smaller gradients are joined up to it and sent as one message. It changes no bit."""
-        self._update(loss, threshold, lambda _, grads: self.communicator.sums(grads))
+        self._train(loss, threshold, lambda _, grads: self.communicator.sums(grads))
 
     def backward_and_update_half(self, loss: Tensor, threshold: int = THRESHOLD,
                                  clipping: bool = False, clip_Value: float = 100) -> None:
@@ -190,7 +193,7 @@ class DistOpt:
                          for grad in grads]
             return self.communicator.sums(grads, half=True)
         if self.world_size > 1:
-            self._update(loss, threshold, total)
+            self._train(loss, threshold, total)
             return
         limit, self.opt.clip_value = self.opt.clip_value, clip_Value if clipping else None
         try:
@@ -244,7 +247,7 @@ class DistOpt:
         def total(i: int, grads: Sequence[Handle]) -> Sequence[Handle]:
             rest = self._residual(i, loss.device, grads) if corr else None
             return self.communicator.sparse_sums(grads, rest, spars, topK)
-        self._update(loss, threshold, total)
+        self._train(loss, threshold, total)
 
     backward_and_spars_update = backward_and_sparse_update
 

@@ -1,5 +1,6 @@
 """ranks - one rank of a test: ranks.py CASE NAME RANK WORLD. Prints what it found as JSON, last."""
 import contextlib
+import gc
 import json
 import sys
 
@@ -110,9 +111,17 @@ def sharing(name, rank, world):
 
 @case
 def leaving(name, rank, world):
-    """Who has left cannot go on, in a graph neither; who waits for it learns it."""
-    comm = Communicator(spec(name, rank, world), timeout=30.0)
+    """Who has left cannot go on, in a graph neither; who waits for it learns it. A graph keeps its
+    communicator."""
     x = tensor.from_numpy(array_of(rank))
+    dropped = Communicator(spec(name + "-dropped", rank, world), timeout=30.0)
+    with weir.Graph(core.cpu()) as step:
+        y = dropped.all_reduce(x)
+    del dropped
+    gc.collect()
+    step.run()
+    assert y.numpy().tolist() == (array_of(0) + array_of(1)).tolist()
+    comm = Communicator(spec(name, rank, world), timeout=30.0)
     with weir.Graph(core.cpu()) as step:
         y = comm.all_reduce(x)
     step.run()
