@@ -16,7 +16,7 @@ from .asserted import DtypeError, ShapeError, StateError
 from . import singa_wrap as singa
 from .tape import backward, no_gradient
 from .raw.tensor import CTensor
-from .updates.distributed import DistOpt  # noqa: F401
+from .updates.distributed import DistOpt, set_usual  # noqa: F401
 from .updates.ema import EMA  # noqa: F401
 from .updates.groups import Group, Rate, Share, Where, is_constant  # noqa: F401
 from .updates.scaler import LossScaler, zeros_state  # noqa: F401
@@ -525,3 +525,6 @@ class AdamW(Adam):
                  scaler: LossScaler | None = None) -> None:
         super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, dtype, clip_norm, clip_value,
                          scaler)
+
+
+set_usual(SGD)

@@ -93,6 +93,9 @@ USE_DNNL = 1
 USE_PYTHON = 1
 USE_JAVA = 0
 
+# Names of modules that need this one: they are imported when a name is first read.
+_LATER = {"Communicator": "comm.nccl", "NcclIdHolder": "comm.nccl"}
+
 SINGA_VERSION = 5100        # of the interface this one stands in for
 
 
@@ -103,8 +106,8 @@ def __getattr__(name: str) -> int:
     if name.startswith(("Gpu", "GPU", "Cudnn")):
         raise AttributeError(f"singa_wrap.{name} does not exist: operators of the core run on "
                              "cards under the names of those that run on the CPU")
-    if name in ("Communicator", "NcclIdHolder"):        # they need this module
-        found = getattr(importlib.import_module("weir.comm.nccl"), name)
+    if name in _LATER:
+        found = getattr(importlib.import_module(f"weir.{_LATER[name]}"), name)
         return cast("int", found)       # checkers have its type from above
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -33,6 +33,15 @@ Sum: TypeAlias = Callable[[int, Sequence[Handle]], Sequence[Handle]]   # of mess
 THRESHOLD = 2097152     # elements: SINGA's size of a message
 
 
+_usual: list[Callable[[], Optimizer]] = []
+
+
+def set_usual(make: Callable[[], Optimizer]) -> None:
+    """What makes the optimiser that DistOpt() wraps: weir.opt, which this module cannot import,
+    gives SGD."""
+    _usual.append(make)
+
+
 def _raw(t: CTensor | Tensor) -> CTensor:
     return t.data if isinstance(t, Tensor) else t
 
@@ -50,10 +59,7 @@ class DistOpt(Wrapped):
     def __init__(self, opt: Optimizer | None = None, nccl_id: NcclIdHolder | None = None,
                  local_rank: int | None = None, world_size: int | None = None,
                  buffSize: int = 4194304) -> None:
-        if opt is None:
-            from ..opt import SGD
-            opt = SGD()
-        self.opt: Optimizer = opt
+        self.opt: Optimizer = _usual[-1]() if opt is None else opt
         self.communicator: Communicator = Communicator(local_rank, world_size, nccl_id, buffSize)
         self.world_size: int = self.communicator.world_size
         self.global_rank: int = self.communicator.global_rank
