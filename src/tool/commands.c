@@ -1,6 +1,6 @@
 /* commands.c - the commands, their examples, the exit codes and the files: help, manual and
  * completion use these tables. */
-#include "tool/tool.h"
+#include "tool/help/help.h"
 
 #include <string.h>
 

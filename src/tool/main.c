@@ -1,5 +1,5 @@
 /* main.c - the command-line tool weir: finds the command, reads its options, runs it. */
-#include "tool/tool.h"
+#include "tool/help/help.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,6 +20,11 @@ int tool_failed(const tool_options *o)
 {
     const char *const sentence = weir_error();
     return tool_say(o, TOOL_FAILED, "%s", *sentence ? sentence : "out of memory");
+}
+
+const char *tool_plural(size_t n)
+{
+    return n == 1 ? "" : "s";
 }
 
 char *tool_read(const tool_options *o, const char *path, size_t *bytes)

@@ -1,5 +1,5 @@
 /* options.c - reads the options of a command by the option table, and says what is wrong. */
-#include "tool/tool.h"
+#include "tool/help/help.h"
 
 #include <errno.h>
 #include <getopt.h>

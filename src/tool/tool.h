@@ -1,8 +1,8 @@
-/* tool.h - what the files of the command-line tool share: commands and options, help, JSON, a model
- * in training, heap counters.
- * Defined in bench.c, bench_case.c, commands.c, complete.c, dump.c, fit.c, help.c, info.c,
- * interpose.c, json.c, main.c, manual.c, npy.c, onnx.c, options.c, option_table.c, place.c,
- * plan.c, process.c, run_graph.c, summary.c, train.c, view.c and worker.c.
+/* tool.h - what the files of the command-line tool share: commands and options, JSON, a model in
+ * training, heap counters.
+ * Defined in bench.c, bench_case.c, commands.c, dump.c, fit.c, info.c, interpose.c, json.c,
+ * main.c, npy.c, onnx.c, options.c, option_table.c, place.c, plan.c, process.c, run_graph.c,
+ * summary.c, train.c, view.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -115,6 +115,9 @@ int tool_say(const tool_options *o, int code, const char *format, ...)
  * a message. */
 int tool_write(const tool_options *o, const char *path, const char *text);
 
+/* "1 operation", "2 operations": the s. */
+const char *tool_plural(size_t n);
+
 /* The whole file, its length in *bytes, and a final 0, which the caller frees; NULL after a
  * message. */
 char *tool_read(const tool_options *o, const char *path, size_t *bytes);
@@ -132,36 +135,6 @@ int tool_run_graph(const tool_options *o);
 int tool_run(const tool_options *o);
 int tool_train(const tool_options *o);
 int tool_version(const tool_options *o);
-int tool_help(const tool_options *o);
-
-/* ---- help and what is made from the same tables ---- */
-
-void tool_help_all(FILE *to);                               /* weir --help */
-void tool_help_command(FILE *to, const tool_command *c);    /* weir COMMAND --help */
-
-/* "1 operation", "2 operations": the s. */
-const char *tool_plural(size_t n);
-
-/* The default of an option as text, written into `buffer` if it is a number; NULL: none. */
-const char *tool_option_default(const tool_option *r, char *buffer, size_t bytes);
-
-/* One line of weir_environment_text, taken apart. */
-typedef struct tool_variable {
-    char name[32], reader[16], values[64], fallback[64], meaning[160];
-} tool_variable;
-
-/* Reads the next line; *at is NULL before the first. False at the end. */
-bool tool_variable_next(const char **at, tool_variable *v);
-
-void tool_manual(FILE *to);         /* weir.1 */
-
-/* Markdown for the reference: one of commands, environment, exit-codes, files; NULL: all. False:
- * there is no such topic. */
-bool tool_markdown(FILE *to, const char *topic);
-
-void tool_complete_bash(FILE *to);
-void tool_complete_zsh(FILE *to);
-void tool_complete_fish(FILE *to);
 
 /* ---- graphs by the names of their tensors ---- */
 

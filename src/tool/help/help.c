@@ -1,15 +1,10 @@
 /* help.c - the texts of weir help and of --help. */
-#include "tool/tool.h"
+#include "tool/help/help.h"
 
 #include <ctype.h>
 #include <string.h>
 
 enum { WIDTH = 96, NAME = 22 };
-
-const char *tool_plural(size_t n)
-{
-    return n == 1 ? "" : "s";
-}
 
 const char *tool_option_default(const tool_option *r, char *buffer, size_t bytes)
 {

@@ -1,5 +1,5 @@
 /* manual.c - the manual page weir(1) and the tables of the reference pages. */
-#include "tool/tool.h"
+#include "tool/help/help.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* complete.c - completion scripts for bash, zsh and fish. */
-#include "tool/tool.h"
+#include "tool/help/help.h"
 
 #include <string.h>
 
