@@ -46,8 +46,9 @@ typedef struct weir_comm_options {
 /* Joins the communicator that spec describes, and returns once all ranks have; ERR_COMM if some are
  * missing after the timeout or 60 seconds, whichever is longer. options NULL: all defaults.
  *
- * "auto"                       the ranks that mpirun or mpiexec of Open MPI or MPICH has started;
- *                              without such a launcher, or with one process, a world of one
+ * "auto"                       the ranks that `weir launch`, or mpirun or mpiexec of Open MPI or
+ *                              MPICH has started; without such a launcher, or with one process, a
+ *                              world of one. $WEIR_COMM, if set, is one of the specs below
  * "mpi:openmpi", "mpi:mpich"   MPI's ranks, whatever started them
  * "local:NAME,rank=R,world=W"  ranks on one machine, threads or processes, over shared memory. NAME
  *                              (letters, digits, - and _) is the same for all ranks and taken by

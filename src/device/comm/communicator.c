@@ -63,21 +63,30 @@ static weir_status mpi_of(const char *name, weir_wire_options *o)
                            "build", name);
 }
 
-/* The transport of a spec; ops stays NULL in a world of one. */
-static weir_status transport_of(const char *spec, weir_wire_options *o)
+/* `what` is the origin of the spec, for the message. */
+static weir_status transport_named(const char *what, const char *spec, weir_wire_options *o)
 {
-    const char *const mpi = launched_by();
-
-    if (strcmp(spec, "auto") == 0)
-        return mpi ? mpi_of(mpi, o) : WEIR_OK;
     if (strcmp(spec, "mpi:openmpi") == 0 || strcmp(spec, "mpi:mpich") == 0)
         return mpi_of(spec + 4, o);
     o->ops = &weir_comm_local;
     o->spec = spec + 6;
     return strncmp(spec, "local:", 6) == 0
                ? WEIR_OK
-               : weir_fail_unknown("weir_comm_open: spec", spec, strlen(spec),
+               : weir_fail_unknown(what, spec, strlen(spec),
                                    "auto, local:NAME,rank=R,world=W, mpi:openmpi, mpi:mpich");
+}
+
+/* The transport of a spec; ops stays NULL in a world of one. WEIR_COMM comes before the variables
+ * of MPI, which a launcher inside a job of MPI inherits. */
+static weir_status transport_of(const char *spec, weir_wire_options *o)
+{
+    const char *const given = getenv("WEIR_COMM"), *const mpi = launched_by();
+
+    if (strcmp(spec, "auto") != 0)
+        return transport_named("weir_comm_open: spec", spec, o);
+    if (given && *given && strcmp(given, "auto") != 0)
+        return transport_named("weir_comm_open: WEIR_COMM", given, o);
+    return mpi ? mpi_of(mpi, o) : WEIR_OK;
 }
 
 static weir_status read_options(const weir_comm_options *given, const char *spec,

@@ -228,6 +228,39 @@ CASE(specs_are_checked)
     weir_device_close(d);
 }
 
+/* The variable comes before those of MPI's launchers, whose plugin may be missing. */
+CASE(auto_joins_what_the_environment_names)
+{
+    weir_device *d = weir_device_open("cpu", NULL);
+    weir_comm   *c;
+    char         spec[64];
+
+    snprintf(spec, sizeof spec, "local:test-auto-%ld,rank=0,world=1", (long)getpid());
+    setenv("PMI_SIZE", "2", 1);
+    setenv("WEIR_COMM", spec, 1);
+    c = weir_comm_open("auto", d, NULL);
+    CHECK(c && weir_comm_rank(c) == 0 && weir_comm_world(c) == 1);
+    char *const text = weir_comm_text(c);
+    CHECK_TEXT(text, "local: rank 0 of 1");
+    weir_text_free(text);
+    weir_comm_close(c);
+    setenv("WEIR_COMM", "global:a", 1);
+    CHECK(!weir_comm_open("auto", d, NULL));
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_INVALID);
+    CHECK_TEXT(weir_error(), "WEIR_COMM 'global:a' (expected auto, local:");
+    unsetenv("PMI_SIZE");
+    for (const char *const *none = (const char *const[]){"", "auto", NULL}; *none; none++) {
+        setenv("WEIR_COMM", *none, 1);
+        c = weir_comm_open("auto", d, NULL);
+        char *const alone = weir_comm_text(c);
+        CHECK_TEXT(alone, "alone: ");
+        weir_text_free(alone);
+        weir_comm_close(c);
+    }
+    unsetenv("WEIR_COMM");
+    weir_device_close(d);
+}
+
 CASE(alone_nothing_is_sent)
 {
     weir_device *d = weir_device_open("cpu", NULL);

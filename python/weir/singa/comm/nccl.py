@@ -67,8 +67,8 @@ class Communicator:
         del limit
         if holder is None and world_size not in (None, 1):
             raise InvalidError(f"Communicator: rank {local_rank} of {world_size} needs the "
-                               "NcclIdHolder that all of them got; ranks that mpirun has started "
-                               "need no numbers")
+                               "NcclIdHolder that all of them got; ranks that weir launch or "
+                               "mpirun has started need no numbers")
         spec = "auto"
         if holder is not None and world_size not in (None, 1):
             if not isinstance(local_rank, int) or not 0 <= local_rank < world_size:
@@ -154,6 +154,8 @@ class Communicator:
 
 def _local_rank(rank: int) -> int:
     """The number on this machine, as launchers tell it."""
+    if os.environ.get("WEIR_COMM", "").startswith("local:"):
+        return rank
     for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"):
         value = os.environ.get(name, "")
         if value.isdigit():

@@ -47,7 +47,7 @@ def _raw(t: CTensor | Tensor) -> CTensor:
 
 
 class DistOpt(Wrapped):
-    """An optimiser (SGD) over several processes: those that mpirun or mpiexec has started, or
+    """An optimiser (SGD) over several processes: those that weir launch or mpirun has started, or
     world_size processes of one machine that got the same NcclIdHolder. One process alone works as
     the optimiser it is given. buffSize changes nothing.
 
