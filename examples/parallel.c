@@ -1,11 +1,13 @@
 /* parallel.c - several processes train one network, each with its own part of every batch.
  *
  *   parallel [RANKS]       RANKS processes (default 2) that share the 4 parts of a batch
+ *   parallel auto          one of the ranks that `weir launch` or mpirun has started
  *
  * Prints the last loss and a number made of every bit of the parameters. With 4 ranks it is that of
  * one process, which computes the 4 parts one after another and adds up their gradients. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ typedef struct job {
     weir_tensor *x, *y, *loss;
 } job;
 
-/* The larger of two numbers: rows of part `part` in a step. */
+/* Which of two numbers is larger: the rows of part `part` in a step. */
 static weir_status write_part(const job *j, int step, int part)
 {
     uint64_t random = (uint64_t)(step * PARTS + part);
@@ -91,10 +93,27 @@ static weir_status print_bits(const weir_model *model)
     return WEIR_OK;
 }
 
+static bool divides_parts(int ranks)
+{
+    return ranks > 0 && PARTS % ranks == 0;
+}
+
+static weir_status wrong_ranks(void)
+{
+    fprintf(stderr, "parallel: 1, 2 or 4 ranks\n");
+    return WEIR_ERR_INVALID;
+}
+
 static weir_status rank(const char *spec)
 {
     weir_device *dev = weir_device_open("cpu", &(weir_device_options){.threads = 1});
     weir_comm   *comm = weir_comm_open(spec, dev, NULL);
+
+    if (comm && !divides_parts(weir_comm_world(comm))) {
+        weir_comm_close(comm);
+        weir_device_close(dev);
+        return wrong_ranks();
+    }
     weir_model  *model = weir_model_new(dev);
     job          j = {.net = weir_mlp_new(model, 3, (int64_t[]){2, 16, 2}),
                       .optim = weir_adam_new(dev, 0.05, NULL),
@@ -123,8 +142,10 @@ int main(int argc, char **argv)
     const int ranks = argc > 1 ? atoi(argv[1]) : 2, parent = (int)getpid();
     int       failed = 0, status;
 
-    if (ranks != 1 && ranks != 2 && ranks != 4) {
-        fprintf(stderr, "parallel: 1, 2 or 4 ranks\n");
+    if (argc > 1 && strcmp(argv[1], "auto") == 0)
+        return rank("auto") != WEIR_OK;
+    if (!divides_parts(ranks)) {
+        (void)wrong_ranks();
         return 2;
     }
     for (int r = 0; r < ranks; r++) {
