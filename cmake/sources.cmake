@@ -85,6 +85,6 @@ weir_sources(model src/model/onnx/write attention calls elementwise encode matri
     recording reduce save_graph view writer)
 weir_sources(model src/model/nets densenet gpt mobilenet nets resnet tree unet vgg)
 
-weir_sources(tool src/tool bench bench_case commands dump fit info interpose json main npy onnx
-    options option_table place plan process run_graph summary train view worker)
+weir_sources(tool src/tool bench bench_case commands dump fit info interpose json launch main npy
+    onnx options option_table place plan process run_graph summary train view worker)
 weir_sources(tool src/tool/help complete help manual)

@@ -134,6 +134,7 @@ if command -v bash >/dev/null 2>&1; then
     completes 'densenet121' - weir dump --model den
     completes 'test/data/chain.json' - weir plan test/data/ch
     completes 'environment' - weir help env
+    completes '--ranks' - weir launch --r
     completes '' - weir bench worker --batch ''
 fi
 
@@ -141,12 +142,12 @@ fi
 good options help --format list
 # shellcheck disable=SC2013
 for option in $(sed 's/.* //' "$work/options" | sort -u); do
-    grep -q -e "${option}[ =\"]" "$0" "$root/test/bench.sh"
+    grep -q -e "${option}[ =\"]" "$0" "$root/test/bench.sh" "$root/test/tool/launch.sh"
     check "$?" "a test uses $option"
 done
 # The examples of all commands run as printed.
 mkdir "$work/examples"
-ln -s "$root/test" "$work/examples/test"
+ln -s "$root/test" "$build" "$work/examples"
 "$weir" help --format man | sed -n 's/^\.nf$/&/; t next; b; :next; n; s/\\e/\\/g; s/\\-/-/g
     s/\\(aq/'"'"'/g; p' >"$work/lines"
 [ "$(wc -l <"$work/lines")" -gt 12 ]
@@ -590,6 +591,7 @@ bad 2 'needs a file' plan
 bad 1 'nowhere.json' plan nowhere.json
 ! grep -q 'line -1' "$work/bad.err"
 check "$?" "a file that is missing has no line number"
+. "$root/test/tool/launch.sh"
 
 printf 'tool: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

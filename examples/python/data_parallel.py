@@ -1,11 +1,11 @@
 """data_parallel - several processes train one network, each on its part of every batch.
 
     python3 examples/python/data_parallel.py --ranks 2
-    mpirun -n 2 python3 examples/python/data_parallel.py
+    weir launch --ranks 2 python3 examples/python/data_parallel.py
 
 The first starts processes that meet by an NcclIdHolder, as SINGA's train_multiprocess does; in the
-second DistOpt finds the processes that mpirun has started. Each prints its last loss and a digest
-of the parameters, which is the same on all ranks.
+second DistOpt finds those that weir launch has started, as it does under mpirun. Each prints its
+last loss and a digest of the parameters, which is the same on all ranks.
 """
 import argparse
 import hashlib

@@ -60,6 +60,11 @@ static const tool_command commands[] = {
                   "--outputs flowers=x.npy,logits=y.npy",
                   "weir train test/data/flowers.onnx --data x.npy --labels y.npy "
                   "--loss mse --steps 10"}},
+    {.name = "launch", .bit = TOOL_BIT_LAUNCH, .run = tool_launch, .operands = 1, .program = true,
+     .usage = {"--ranks N [--] PROGRAM [ARGUMENT...]"},
+     .meaning = "run a program in several processes of this machine; communicators auto join them",
+     .examples = {"weir launch --ranks 2 build/parallel auto",
+                  "weir launch --ranks 2 -- sh -c 'echo $WEIR_COMM $WEIR_THREADS'"}},
     {.name = "version", .bit = TOOL_BIT_VERSION, .run = tool_version, .usage = {"[OPTIONS]"},
      .meaning = "print the version", .examples = {"weir version", "weir version --json -"}},
     {.name = "help", .bit = TOOL_BIT_HELP, .run = tool_help, .operands = 2,
@@ -72,6 +77,9 @@ const tool_exit_code tool_exit_codes[] = {
     {TOOL_DONE, "done"},
     {TOOL_FAILED, "failed; stderr has a sentence that says why"},
     {TOOL_USAGE, "invalid command line; nothing was done"},
+    {TOOL_NO_PROGRAM,
+     "weir launch: the program cannot be executed; where a rank fails, weir launch ends with the "
+     "code of the first that did, or 128 + the signal that killed it"},
     {0, NULL},
 };
 

@@ -145,6 +145,8 @@ static const tool_option rows[] = {
      100},
     {"times", "T", "times of the operations in an outline", TOOL_BIT_DUMP, AT(times),
      .words = "roofline, estimate, measured", .text = "roofline"},
+    {"ranks", "N", "processes to start; each has WEIR_COMM, and a share of the cores unless "
+     "WEIR_THREADS is set", TOOL_BIT_LAUNCH, AT(ranks), 1, TOOL_MOST_RANKS},
     {"out", "FILE", "write the trained model there, as an ONNX file", LEARN, AT(out),
      .file = true},
     {"out", "FILE", "write the result there (default: stdout)",

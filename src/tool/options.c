@@ -192,9 +192,13 @@ static int check(const tool_options *o, const tool_command *c)
     return TOOL_DONE;
 }
 
-/* What stands behind the options: files, or the words of help. */
+/* What stands behind the options: files, the words of help, or a program. */
 static int read_operands(tool_options *o, const tool_command *c, int argc, char **argv)
 {
+    if (c->program) {
+        o->program = optind < argc ? argv + optind : NULL;
+        return TOOL_DONE;
+    }
     for (int i = 0; i < c->operands && optind < argc; i++)
         *(i ? &o->second : &o->file) = argv[optind++];
     if (optind == argc)
@@ -219,7 +223,8 @@ int tool_options_read(tool_options *o, const tool_command *c, int argc, char **a
     set_defaults(o, c);
     *help = false;
     opterr = 0;
-    for (int found, at = 0; (found = getopt_long(argc, argv, ":h", known, &at)) != -1;) {
+    const char *const letters = c->program ? "+:h" : ":h"; /* +: stop at the first operand */
+    for (int found, at = 0; (found = getopt_long(argc, argv, letters, known, &at)) != -1;) {
         if (found == 'h') {
             *help = true;
             tool_help_command(stdout, c);

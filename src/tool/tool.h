@@ -1,8 +1,8 @@
 /* tool.h - what the files of the command-line tool share: commands and options, JSON, a model in
  * training, heap counters.
  * Defined in bench.c, bench_case.c, commands.c, dump.c, fit.c, info.c, interpose.c, json.c,
- * main.c, npy.c, onnx.c, options.c, option_table.c, place.c, plan.c, process.c, run_graph.c,
- * summary.c, train.c, view.c and worker.c.
+ * launch.c, main.c, npy.c, onnx.c, options.c, option_table.c, place.c, plan.c, process.c,
+ * run_graph.c, summary.c, train.c, view.c and worker.c.
  *
  * The tool uses Weir as any program does: through weir.h alone. */
 #ifndef WEIR_TOOL_TOOL_H
@@ -13,7 +13,7 @@
 #include "weir.h"
 
 /* Exit codes; tool_exit_codes explains them. */
-enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
+enum { TOOL_DONE = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_NO_PROGRAM = 127 };
 
 /* ---- commands and options ---- */
 
@@ -26,8 +26,9 @@ typedef struct tool_options {
     const char *inputs, *outputs;  /* NAME=FILE,NAME=FILE */
     const char *onnx, *dims, *values, *data, *labels, *loss, *optim, *lr, *frozen;
     const char *file, *second; /* the operands, for commands that take some */
+    char *const *program;   /* its name and arguments, then NULL; NULL: none is given */
     int64_t     batch, steps, rounds, threads, image, length, depth, align, moves, nodes, micro,
-        profile_steps, memory, levels, within;
+        profile_steps, memory, levels, within, ranks;
     bool        dry;            /* inputs are not written: the step is only planned */
 } tool_options;
 
@@ -36,6 +37,7 @@ typedef struct tool_command {
     unsigned    bit;  /* of the option table: which options it takes */
     int (*run)(const tool_options *o);
     int         operands; /* the most it takes */
+    bool        program;  /* its operand is a program, which the options that follow are for */
     const char *usage[4]; /* what may follow the name */
     const char *meaning;  /* without a period, like all meanings */
     const char *examples[2];
@@ -44,7 +46,9 @@ typedef struct tool_command {
 enum { TOOL_BIT_INFO = 1, TOOL_BIT_GRAPH = 2, TOOL_BIT_WORKER = 4, TOOL_BIT_DUMP = 8,
        TOOL_BIT_PLAN = 16, TOOL_BIT_PLACE = 32, TOOL_BIT_VERSION = 64, TOOL_BIT_HELP = 128,
        TOOL_BIT_SUMMARY = 256, TOOL_BIT_RUN = 512, TOOL_BIT_FIT = 1024, TOOL_BIT_VIEW = 2048,
-       TOOL_BIT_ONNX = 4096, TOOL_BIT_TRAIN = 8192 };
+       TOOL_BIT_ONNX = 4096, TOOL_BIT_TRAIN = 8192, TOOL_BIT_LAUNCH = 16384 };
+
+enum { TOOL_MOST_RANKS = 64 }; /* of weir launch: the most that shared memory can join */
 
 /* An option of one or more commands. A number has a range; a text is one of some words, or any. */
 typedef struct tool_option {
@@ -134,6 +138,7 @@ int tool_place(const tool_options *o);
 int tool_run_graph(const tool_options *o);
 int tool_run(const tool_options *o);
 int tool_train(const tool_options *o);
+int tool_launch(const tool_options *o);
 int tool_version(const tool_options *o);
 
 /* ---- graphs by the names of their tensors ---- */

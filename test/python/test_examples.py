@@ -29,9 +29,9 @@ SMALL = {
 LAUNCHED = ("char_rnn", "transformer", "train cnn")     # those that say singa
 
 
-def run(script, *options, launcher=False, code=0):
-    """What an example printed."""
-    start = [sys.executable] + (["-m", "weir.singa"] if launcher else [])
+def run(script, *options, launcher=False, before=(), code=0):
+    """What an example printed; `before` starts Python."""
+    start = [*before, sys.executable] + (["-m", "weir.singa"] if launcher else [])
     done = subprocess.run([*start, os.path.join(EXAMPLES, script), *options], capture_output=True,
                           text=True, timeout=300, env=os.environ | {"OMP_WAIT_POLICY": "passive"})
     assert done.returncode == code, done.stderr
@@ -192,10 +192,17 @@ def test_help(script):
     assert "--graph" in run(script, "--help")
 
 
-def test_data_parallel():
+@pytest.mark.parametrize("by", ["holder", "weir launch"])
+def test_data_parallel(by):
     """Processes agree; one of them prints its own line."""
-    text = run("data_parallel.py", "--ranks", "2", "--steps", "4", "--batch", "8", "--budget",
-               "90%")
+    options = ["--steps", "4", "--batch", "8", "--budget", "90%"]
+    if by == "holder":
+        text = run("data_parallel.py", "--ranks", "2", *options)
+    else:
+        tool = os.path.join(os.path.dirname(weir.__file__), "..", "..", "weir")     # build/weir
+        if not os.access(tool, os.X_OK):
+            pytest.skip("the command weir is not beside the package")
+        text = run("data_parallel.py", *options, before=[tool, "launch", "--ranks", "2"])
     found = re.findall(r"^rank (\d) of 2: last loss \S+, parameters (\w+)$", text, re.M)
     assert sorted(rank for rank, _ in found) == ["0", "1"] and len({d for _, d in found}) == 1
     assert "rank 0 of 1: " in run("data_parallel.py", "--steps", "2", "--batch", "8")
