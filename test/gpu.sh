@@ -12,6 +12,7 @@
 #   WEIR_CUDA_ROOT       a toolkit, or a folder with wheels of one (see cmake/cuda_find.cmake)
 #   WEIR_CUDA_LIBS       folders of NVRTC, cuBLASLt, cuDNN, separated by ':'
 #   WEIR_GPU_PYTHON      interpreter that may have torch and jax (default: python3)
+#   WEIR_GPU_SECONDS     that a step may take (default: 540)
 #   WEIR_GPU_SHARE       n: every n-th case of the operations (default: 8; 1: all)
 #   WEIR_GPU_MPS=0       does not start NVIDIA's MPS for steps of many processes
 #   WEIR_PLUGINS         a folder with another libweir_cuda.so; that of the emulated card is one
@@ -24,7 +25,7 @@
 # shellcheck disable=SC2317     # the steps are functions that are called by their names
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
-step_seconds=540
+step_seconds=${WEIR_GPU_SECONDS:-540}
 build="$root/build-gpu"
 out="$root/bench/tables/gpu"
 dry=
