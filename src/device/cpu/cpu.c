@@ -6,6 +6,7 @@
 #include "device/resources.h"
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/common/widens.h"
 #include "device/cpu/amx.h"
 #include "device/cpu/context.h"
 #include "device/cpu/gemm/onednn.h"
@@ -193,12 +194,6 @@ static weir_status cpu_other(weir_device *d, const weir_call *c, int i, weir_ker
     return status == WEIR_ERR_NOMEM ? status : WEIR_OK;
 }
 
-static const uint32_t widens[WEIR_OP_COUNT] = {
-    [WEIR_OP_BN_STATS] = 1,       [WEIR_OP_BN_GRAD_REDUCE] = 3, [WEIR_OP_SGD_UPDATE] = 2,
-    [WEIR_OP_ADAM_UPDATE] = 2,    [WEIR_OP_ADAMW_UPDATE] = 2,   [WEIR_OP_ADAGRAD_UPDATE] = 2,
-    [WEIR_OP_RMSPROP_UPDATE] = 2, [WEIR_OP_ACCUMULATE] = 2,
-};
-
 const weir_device_ops weir_device_cpu = {
     .name = "cpu",
     .align = 64,
@@ -225,7 +220,7 @@ const weir_device_ops weir_device_cpu = {
     .swap_settle = weir_cpu_swap_settle,
     .swap_speed = weir_cpu_swap_speed,
     .kernel = kernels,
-    .widens = widens,
+    .widens = weir_widens,
     .narrows = weir_cpu_narrows,
     .other = cpu_other,
 };

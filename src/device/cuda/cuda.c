@@ -4,6 +4,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/common/widens.h"
 #include "device/cuda/codegen/compile.h"
 #include "device/cuda/kernels/elementwise.h"
 #include "device/cuda/kernels/kernels.h"
@@ -266,6 +267,7 @@ static const weir_device_ops table = {
     .swap_speed = weir_cuda_swap_speed,
     .streams = &weir_cuda_stream_ops,
     .kernel = kernels,
+    .widens = weir_widens,
 };
 
 WEIR_API const weir_device_ops *weir_plugin(const weir_plugin_host *host);

@@ -3,10 +3,13 @@
  *
  * x, (n,c) or channels-last (n,c,h,w), is a matrix of rows of c adjacent channels. A thread reads 8
  * rows into registers, computes their mean and the deviations from it, and corrects both for the
- * rounding of that mean, so no difference of large sums is taken; memory is read once. Pieces are
+ * rounding of that mean, so no difference of large sums is taken; memory is read once. x and dy may
+ * be halves beside statistics in f32 (weir_device_ops.widens): they are widened as they are loaded,
+ * by the threads that would read widened copies, so the bits are the same. Pieces are
  * combined in f64 about the mean of the first piece: as that is a mean of some of the numbers, the
  * error is at most the number of pieces in units of f64. Threads are combined as by Chan, Golub and
  * LeVeque (1979), chunks about the mean of the first chunk. */
+#include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/norm_plan.h"
 #include "device/cuda/kernels/reduce_block.cuh"
 
@@ -76,29 +79,31 @@ static __device__ inline void add_rows(shifted *to, const T (&x)[ROWS], int have
     shifted_add(to, have, (double)mean + off, (double)q - (double)s * off);
 }
 
-/* Adds the rows from `row` on, by steps, of V channels; x[v][i] is row i of channel v. */
-template <int V, class T>
-static __device__ inline int load_rows(const T *x, int64_t row, int64_t step, int64_t end,
-                                        int64_t channels, bool wide, T (&to)[V][ROWS])
+/* Loads the rows from `row` on, by steps, of V channels as T; to[v][i] is row i of channel v.
+ * Returns the number of rows. wide: the address of V elements is a multiple of their size. */
+template <int V, class X, class T>
+static __device__ inline int load_rows(const X *x, int64_t row, int64_t step, int64_t end,
+                                       int64_t channels, bool wide, T (&to)[V][ROWS])
 {
     int have = 0;
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        T run[V];
+        X run[V];
         if (row + i * step >= end)
             continue;
         weir_load_run<V>(x + (row + i * step) * channels, wide, run);
 #pragma unroll
         for (int v = 0; v < V; v++)
-            to[v][i] = run[v];
+            to[v][i] = weir_value(run[v]);
         have = i + 1;
     }
     return have;
 }
 
-/* part: [chunks][mean, m2][channels]. blockIdx.x: block of channels; blockIdx.y: chunk. */
-template <class T, int V>
-static __global__ void stats(weir_cuda_norm p, const T *x, double *part, bool wide)
+/* part: [chunks][mean, m2][channels]. blockIdx.x: block of channels; blockIdx.y: chunk. T: the type
+ * of the statistics; X: that of x. */
+template <class T, class X, int V>
+static __global__ void stats(weir_cuda_norm p, const X *x, double *part, bool wide)
 {
     const int64_t channel = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
     const int64_t first = blockIdx.y * p.chunk;
@@ -162,8 +167,8 @@ struct sums_add {
 };
 
 /* part: [chunks][ds, db][channels]: sums of dy (x - mean) and of dy. */
-template <class T, int V>
-static __global__ void grads(weir_cuda_norm p, const T *dy, const T *x, const T *mean, double *part,
+template <class T, class D, class X, int V>
+static __global__ void grads(weir_cuda_norm p, const D *dy, const X *x, const T *mean, double *part,
                              bool wide)
 {
     const int64_t channel = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;
@@ -232,60 +237,83 @@ static dim3 grid_of(const weir_cuda_norm *p)
     return dim3((unsigned)ceil_div(p->channels, (int64_t)p->tx * p->vec), (unsigned)p->chunks);
 }
 
-template <class T> static weir_status stats_run(const weir_kargs *k)
+template <class T, class X> static weir_status stats_run(const weir_kargs *k)
 {
     const bn *const             s = (const bn *)k->state;
     const weir_cuda_norm *const p = &s->split;
-    const T *const              x = (const T *)k->src[0];
+    const X *const              x = (const X *)k->src[0];
     double *const               part = (double *)k->work;
     const dim3                  block((unsigned)p->tx, (unsigned)p->ty), end = end_block(p);
     enum { V = weir_width<T>() };
 
-    WEIR_TRY(p->vec == 1
-                 ? weir_launch(k, stats<T, 1>, grid_of(p), block, *p, x, part, true)
-                 : weir_launch(k, stats<T, V>, grid_of(p), block, *p, x, part, weir_is_wide(x, V)));
+    WEIR_TRY(p->vec == 1 ? weir_launch(k, stats<T, X, 1>, grid_of(p), block, *p, x, part, true)
+                         : weir_launch(k, stats<T, X, V>, grid_of(p), block, *p, x, part,
+                                       weir_is_wide(x, V)));
     return weir_launch(k, stats_end<T>, dim3((unsigned)ceil_div(p->channels, end.x)), end, *p, part,
                        s->eps, (T *)k->dst[0], (T *)k->dst[1], (T *)k->dst[2]);
 }
 
-template <class T> static weir_status grads_run(const weir_kargs *k)
+template <class T, class D, class X> static weir_status grads_run(const weir_kargs *k)
 {
     const bn *const             s = (const bn *)k->state;
     const weir_cuda_norm *const p = &s->split;
-    const T *const              dy = (const T *)k->src[0], *const x = (const T *)k->src[1];
+    const D *const              dy = (const D *)k->src[0];
+    const X *const              x = (const X *)k->src[1];
     const T *const              mean = (const T *)k->src[2];
     double *const               part = (double *)k->work;
     const dim3                  block((unsigned)p->tx, (unsigned)p->ty), end = end_block(p);
     enum { V = weir_width<T>() };
 
-    WEIR_TRY(p->vec == 1 ? weir_launch(k, grads<T, 1>, grid_of(p), block, *p, dy, x, mean, part,
-                                       true)
-                         : weir_launch(k, grads<T, V>, grid_of(p), block, *p, dy, x, mean, part,
-                                       weir_is_wide(x, V) && weir_is_wide(dy, V)));
+    WEIR_TRY(p->vec == 1 ? weir_launch(k, grads<T, D, X, 1>, grid_of(p), block, *p, dy, x, mean,
+                                       part, true)
+                         : weir_launch(k, grads<T, D, X, V>, grid_of(p), block, *p, dy, x, mean,
+                                       part, weir_is_wide(x, V) && weir_is_wide(dy, V)));
     return weir_launch(k, grads_end<T>, dim3((unsigned)ceil_div(p->channels, end.x)), end, *p, part,
                        (const T *)k->src[3], (T *)k->dst[0], (T *)k->dst[1]);
 }
 
 /* ---- selecting ---- */
 
-static weir_status type_fails(const weir_call *c)
+typedef weir_status (*run_fn)(const weir_kargs *);
+
+static run_fn stats_of(weir_dtype x)
 {
-    return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s",
-                          weir_dtype_name(c->in[0].desc.dtype));
+    return x == WEIR_F64    ? stats_run<double, double>
+           : x == WEIR_BF16 ? stats_run<float, weir_bf16>
+           : x == WEIR_F16  ? stats_run<float, weir_f16>
+                            : stats_run<float, float>;
 }
 
-static weir_status choose(const weir_call *c, const weir_desc *x, double eps,
-                          weir_status (*run)(const weir_kargs *), weir_kernel *out)
+template <class D> static run_fn grads_by_x(weir_dtype x)
 {
-    bn *const     s = (bn *)weir_mem_alloc(sizeof *s);
-    const int64_t rows = x->dim[0] * (x->ndim == 4 ? x->dim[2] * x->dim[3] : 1);
+    return x == WEIR_BF16  ? grads_run<float, D, weir_bf16>
+           : x == WEIR_F16 ? grads_run<float, D, weir_f16>
+                           : grads_run<float, D, float>;
+}
 
+static run_fn grads_of(weir_dtype dy, weir_dtype x)
+{
+    return dy == WEIR_F64    ? grads_run<double, double, double>
+           : dy == WEIR_BF16 ? grads_by_x<weir_bf16>(x)
+           : dy == WEIR_F16  ? grads_by_x<weir_f16>(x)
+                             : grads_by_x<float>(x);
+}
+
+/* Statistics and sums are in f32 or f64; the elements of x have the call's type or are halves. */
+static weir_status choose(const weir_call *c, const weir_desc *x, double eps, run_fn run,
+                          weir_kernel *out)
+{
+    const weir_dtype type = c->out[0].desc.dtype;
+    const int64_t    rows = x->dim[0] * (x->ndim == 4 ? x->dim[2] * x->dim[3] : 1);
+
+    if (!weir_is_float(type))
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s", weir_dtype_name(type));
+    bn *const s = (bn *)weir_mem_alloc(sizeof *s);
     if (!s)
         return WEIR_ERR_NOMEM;
     *s = (bn){weir_cuda_norm_plan(rows, x->dim[1],
-                                    x->dtype == WEIR_F32 ? weir_width<float>()
-                                                         : weir_width<double>()),
-                eps};
+                                  type == WEIR_F32 ? weir_width<float>() : weir_width<double>()),
+              eps};
     *out = (weir_kernel){.run = run,
                          .work = (size_t)(s->split.chunks * 2 * x->dim[1]) * sizeof(double),
                          .state = s,
@@ -298,19 +326,14 @@ weir_status weir_cuda_bn_stats(weir_device *, const weir_call *c, weir_kernel *o
 {
     const weir_desc *const x = &c->in[0].desc;
 
-    if (!weir_is_float(x->dtype))
-        return type_fails(c);
-    return choose(c, x, ((const weir_bn_attr *)c->attr)->eps,
-                  x->dtype == WEIR_F32 ? stats_run<float> : stats_run<double>, out);
+    return choose(c, x, ((const weir_bn_attr *)c->attr)->eps, stats_of(x->dtype), out);
 }
 
 weir_status weir_cuda_bn_grad_reduce(weir_device *, const weir_call *c, weir_kernel *out)
 {
     const weir_desc *const x = &c->in[1].desc;
 
-    if (!weir_is_float(x->dtype))
-        return type_fails(c);
-    return choose(c, x, 0, x->dtype == WEIR_F32 ? grads_run<float> : grads_run<double>, out);
+    return choose(c, x, 0, grads_of(c->in[0].desc.dtype, x->dtype), out);
 }
 
 /* ---- running statistics ---- */
@@ -342,7 +365,7 @@ weir_status weir_cuda_bn_update(weir_device *, const weir_call *c, weir_kernel *
     const weir_dtype type = c->in[0].desc.dtype;
 
     if (!weir_is_float(type))
-        return type_fails(c);
+        return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CUDA kernel for %s", weir_dtype_name(type));
     *out = (weir_kernel){.run = type == WEIR_F32 ? update_run<float> : update_run<double>,
                          .impl = "cuda"};
     return WEIR_OK;

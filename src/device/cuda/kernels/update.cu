@@ -3,7 +3,9 @@
  *
  * Formulas, order of operations and types are those of device/cpu/kernels/update_isa.c, and so are
  * the bits. A block processes WEIR_UPDATE_CHUNK elements of one tensor of the list (update.h); its
- * first thread computes the scalars of the run. */
+ * first thread computes the scalars of the run. The gradient of an update in f32 may be a half, which
+ * is widened as it is loaded (weir_device_ops.widens). */
+#include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"
 #include "device/cuda/kernels/update.h"
@@ -159,27 +161,32 @@ template <class T, int V> struct alignas(sizeof(T) * V) aligned_vector {
     T at[V];
 };
 
-/* Updates this thread's elements from `begin`, V at a time; n is a multiple of V. */
-template <class T, int KIND, int V>
-static __device__ inline void many(const scalars<T> &s, T *const *p, int64_t begin, int64_t end)
+/* Updates this thread's elements from `begin`, V at a time; n is a multiple of V. The gradient's
+ * elements have type G. */
+template <class T, class G, int KIND, int V>
+static __device__ inline void many(const scalars<T> &s, void *const *p, int64_t begin, int64_t end)
 {
     constexpr int operands = operands_of(KIND);
 
     for (int64_t i = begin + (int64_t)threadIdx.x * V; i < end; i += (int64_t)blockDim.x * V) {
         aligned_vector<T, V> x[operands];
+        aligned_vector<G, V> grad;
         for (int k = 0; k < operands && KIND != RESET; k++)
-            x[k] = *(const aligned_vector<T, V> *)(p[k] + i);
+            if (k == GRAD)
+                grad = *(const aligned_vector<G, V> *)((const G *)p[k] + i);
+            else
+                x[k] = *(const aligned_vector<T, V> *)((const T *)p[k] + i);
         for (int v = 0; v < V; v++) {
             T one_of[operands];
             for (int k = 0; k < operands; k++)
-                one_of[k] = KIND != RESET ? x[k].at[v] : 0;
+                one_of[k] = KIND == RESET ? 0 : k == GRAD ? weir_value(grad.at[v]) : x[k].at[v];
             one<T, KIND>(s, one_of);
             for (int k = 0; k < operands; k++)
                 x[k].at[v] = one_of[k];
         }
         for (int k = 0; k < operands; k++)
             if (k != GRAD)
-                *(aligned_vector<T, V> *)(p[k] + i) = x[k];
+                *(aligned_vector<T, V> *)((T *)p[k] + i) = x[k];
     }
 }
 
@@ -198,7 +205,7 @@ static __device__ int tensor_of(const weir_update_batch &b, unsigned block)
     return low;
 }
 
-template <class T, int KIND>
+template <class T, class G, int KIND>
 static __global__ void __launch_bounds__(WEIR_CUDA_THREADS) update(const weir_update_batch b)
 {
     constexpr int         operands = operands_of(KIND), wide = 16 / (int)sizeof(T);
@@ -207,21 +214,21 @@ static __global__ void __launch_bounds__(WEIR_CUDA_THREADS) update(const weir_up
     const int64_t         n = b.tensor[which].n;
     const int64_t         begin = (int64_t)(blockIdx.x - b.first[which]) * WEIR_UPDATE_CHUNK;
     const int64_t         end = begin + WEIR_UPDATE_CHUNK < n ? begin + WEIR_UPDATE_CHUNK : n;
-    T                    *p[operands];
+    void                 *p[operands];
     uintptr_t             addresses = 0;
 
     if (threadIdx.x == 0)
         set<T, KIND>(&s, b.args);
     for (int k = 0; k < operands; k++) {
-        p[k] = (T *)b.tensor[which].at[k];
+        p[k] = b.tensor[which].at[k];
         addresses |= (uintptr_t)p[k];
     }
     __syncthreads();
     if (s.skip)
         return;
     const int64_t middle = addresses % 16 == 0 ? end - end % wide : begin;
-    many<T, KIND, wide>(s, p, begin, middle);
-    many<T, KIND, 1>(s, p, middle, end);
+    many<T, G, KIND, wide>(s, p, begin, middle);
+    many<T, G, KIND, 1>(s, p, middle, end);
 }
 
 /* ---- the list of waiting updates ---- */
@@ -230,14 +237,17 @@ typedef void (*update_kernel)(weir_update_batch);
 
 static update_kernel kernel_of(const weir_update_args *a)
 {
-#define KERNELS(K) {update<float, K>, update<double, K>}
-    static const update_kernel kernels[KINDS][2] = {
+#define ALONE(K) update<float, float, K>, update<double, double, K>
+#define KERNELS(K) {ALONE(K), update<float, weir_bf16, K>, update<float, weir_f16, K>}
+    static const update_kernel kernels[KINDS][4] = {
         KERNELS(SGD), KERNELS(SGD_MOMENTUM), KERNELS(ADAM), KERNELS(ADAGRAD),
         KERNELS(RMSPROP), KERNELS(RMSPROP_BUFFER), KERNELS(RMSPROP_MEAN), KERNELS(RMSPROP_BOTH),
-        KERNELS(INCREMENT), KERNELS(ACCUMULATE), KERNELS(RESET),
+        {ALONE(INCREMENT)}, KERNELS(ACCUMULATE), {ALONE(RESET)},
     };
 #undef KERNELS
-    return kernels[a->kind][a->type];
+#undef ALONE
+    const int half = a->grad_type == WEIR_BF16 ? 2 : a->grad_type == WEIR_F16 ? 3 : 0;
+    return kernels[a->kind][half ? half : a->type];
 }
 
 /* Launches the list; the context's pending.flush. */
@@ -254,9 +264,11 @@ static cudaError_t launch_waiting(void *arg)
     return e;
 }
 
-static size_t size_of(const weir_update_args *a)
+/* Bytes of operand i of the tensor. */
+static size_t bytes_of(const weir_update_args *a, const weir_update_tensor *t, int i)
 {
-    return a->type == 0 ? sizeof(float) : sizeof(double);
+    return (size_t)t->n * (i == GRAD ? weir_dtype_size((weir_dtype)a->grad_type)
+                           : a->type == 0 ? sizeof(float) : sizeof(double));
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -266,13 +278,13 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 }
 
 /* True if one of the tensors writes what the other reads or writes. */
-static bool collide(const weir_update_tensor *a, const weir_update_tensor *b, int operands,
-                    size_t size)
+static bool collide(const weir_update_args *args, const weir_update_tensor *a,
+                    const weir_update_tensor *b, int operands)
 {
     for (int i = 0; i < operands; i++)
         for (int k = 0; k < operands; k++)
             if ((i != GRAD || k != GRAD) &&
-                overlap(a->at[i], (size_t)a->n * size, b->at[k], (size_t)b->n * size))
+                overlap(a->at[i], bytes_of(args, a, i), b->at[k], bytes_of(args, b, k)))
                 return true;
     return false;
 }
@@ -294,7 +306,7 @@ static bool joins(const weir_cuda_updates *u, const weir_update_args *a,
         (int64_t)b->first[b->n] + chunks(t->n) > INT32_MAX)
         return false;
     for (int64_t i = 0; i < b->n; i++)
-        if (collide(&b->tensor[i], t, u->operands, size_of(a)))
+        if (collide(a, &b->tensor[i], t, u->operands))
             return false;
     return true;
 }
@@ -384,6 +396,7 @@ static weir_status choose(weir_device *d, const weir_call *c, call_state from, i
     if (!s)
         return WEIR_ERR_NOMEM;
     from.args.type = type == WEIR_F64;
+    from.args.grad_type = operands_of((int)from.args.kind) > GRAD ? c->in[GRAD].desc.dtype : type;
     if (from.lr != NONE) {
         from.args.lr_type = c->in[from.lr].desc.dtype == WEIR_F64;
         from.args.numbers = weir_shape_count(&c->in[from.lr].desc) > 1;

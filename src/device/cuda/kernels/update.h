@@ -22,7 +22,8 @@ enum {
 /* What the updates of a launch share; all fields have 8 bytes and are compared as bytes. */
 typedef struct weir_update_args {
     int64_t       kind;         /* update.cu */
-    int64_t       type;         /* of all operands but lr and step; 0: f32, 1: f64 */
+    int64_t       type;         /* of all operands but the gradient, lr and step; 0: f32, 1: f64 */
+    int64_t       grad_type;    /* of the gradient: a weir_dtype, a half beside f32 or `type` */
     int64_t       lr_type;      /* of lr */
     int64_t       numbers;      /* option values follow lr in memory, instead of `number` */
     int64_t       flag;         /* nesterov; decoupled decay; eps under the root */
