@@ -41,7 +41,7 @@ static const char *const drawn[] = {"dropout", NULL};
 static const char *const composed[] = {
     "attention", "attention_added_mask", "attention_bool_mask", "attention_lengths",
     "attention_lengths_i64", "attention_options", "batch_norm (train)", "bce_logits_loss",
-    "cosine_similarity", "cross_entropy (dense)", "expm1", "expm1 (near 0)", "group_norm", "log1p",
+    "cosine_similarity", "cross_entropy (dense)", "expm1", "expm1 (near 0)", "log1p",
     "log1p (near 0)", "remainder", "var", "var (unbiased)", NULL};
 enum { NEWEST = 28 };           /* the opset that has an operator for most */
 

@@ -289,6 +289,12 @@ static void size_5(pb *a)
     attr_ints(a, "output_shape", 2, (int64_t[]){1, 5}, true);
 }
 
+static void two_groups(pb *a)
+{
+    attr_int(a, "num_groups", 2);
+    attr_float(a, "epsilon", 0);
+}
+
 static const sample samples[] = {
     {"MaxPool", "x", "x", NULL, dilated, {{3, {1, 1, 4}, {1, 5, 2, 3}}}, {{0}},
      {3, {1, 1, 3}, {5, 2, 5}}, NULL, 0},
@@ -402,6 +408,15 @@ static const sample samples[] = {
      {4, {1, 1, 1, 5}, {1, 10, 2, 20, 0}}, NULL, 0},
     {"SwiGLU", "a,b", "a,b", NULL, NULL, {{1, {2}, {0, 1}}, {1, {2}, {5, 2}}}, {{0}},
      {1, {2}, {0, 1.4621172}}, NULL, 28},
+    /* -1, 1, -1, 1, scaled by group up to opset 20, then by channel */
+    {"GroupNormalization", "x,s,b", "x,s,b", NULL, two_groups,
+     {{3, {1, 4, 1}, {1, 3, 0, 4}}, {1, {2}, {2, 10}}, {1, {2}, {0, 100}}}, {{0}},
+     {3, {1, 4, 1}, {-2, 2, 90, 110}}, NULL, 18},
+    {"GroupNormalization", "x,s,b", "x,s,b", NULL, two_groups,
+     {{3, {1, 4, 1}, {1, 3, 0, 4}}, {1, {4}, {1, 2, 3, 4}}, {1, {4}, {0, 0, 10, 10}}}, {{0}},
+     {3, {1, 4, 1}, {-1, 2, 7, 14}}, NULL, 21},
+    {"GroupNormalization", "x,s,b", "x,s,b", NULL, two_groups,
+     {{3, {1, 3, 1}, {0}}, {1, {3}, {0}}, {1, {3}, {0}}}, {{0}}, {0}, "2 groups", 21},
     {"MeanVarianceNormalization", "x", "x", NULL, NULL, {{4, {1, 1, 1, 2}, {1, 3}}}, {{0}},
      {4, {1, 1, 1, 2}, {-1, 1}}, NULL, 0},
     /* a turn by 90 degrees */

@@ -34,6 +34,12 @@ static void text_net(net *n)
     n->x = weir_input(n->d, weir_2d(WEIR_I32, 2, 8));
 }
 
+static void group_net(net *n)
+{
+    n->layers = weir_group_norm_new(n->m, "norm", 3, 6);
+    n->x = weir_input(n->d, weir_4d(WEIR_F32, 2, 6, 4, 5));
+}
+
 static void recurrent_net(net *n)
 {
     n->layers = weir_char_lstm_new(n->m, 11, 8, 2);
@@ -145,6 +151,28 @@ CASE(layers_keep_their_names)
     weir_onnx_free(again);
     folder_remove(&f);
     release(&n);
+}
+
+/* From opset 21 on, whose scale and bias are those of channels, group norm is one operator. */
+CASE(group_norm_is_one_operator_from_opset_21)
+{
+    for (int opset = 20; opset <= 21; opset++) {
+        folder f;
+        net    n = record(group_net, false);
+        CHECK_OR_RETURN(folder_make(&f));
+        CHECK_OK(weir_graph_save_onnx(n.g, f.file[0], &(weir_onnx_save_options){.opset = opset}));
+        weir_onnx *const again = weir_onnx_open(n.d, f.file[0], NULL);
+        if (CHECK(again)) {
+            const size_t last = weir_onnx_node_count(again) - 1;
+            CHECK_TEXT(weir_onnx_node_op(again, last), opset == 21 ? "GroupNormalization" : "Add");
+            CHECK((last == 0) == (opset == 21));
+        }
+        weir_onnx_free(again);
+        if (opset == 21)
+            same_again(&n, f.file[0]);
+        folder_remove(&f);
+        release(&n);
+    }
 }
 
 /* Of a training step the forward part is written: here the loss, of batch statistics. */

@@ -18,12 +18,12 @@ static const weir_recording_call *made_by(const weir_onnx_writer *w, uint32_t va
     return &w->r.call[call];
 }
 
-static bool same_value(const weir_onnx_writer *w, uint32_t a, uint32_t b)
+static bool is_value(const weir_onnx_writer *w, uint32_t value, const weir_recording_value *y)
 {
-    const weir_recording_value *const x = &w->r.value[a], *const y = &w->r.value[b];
+    const weir_recording_value *const x = &w->r.value[value];
 
-    return a == b || (x->storage == y->storage && x->offset == y->offset &&
-                      weir_recording_same(&x->layout, &y->layout));
+    return x->storage == y->storage && x->offset == y->offset &&
+           weir_recording_same(&x->layout, &y->layout);
 }
 
 /* 1 / sqrt(var + eps): *var is the value below. */
@@ -50,26 +50,92 @@ static bool is_mean(const weir_recording_call *c, const weir_desc *d, int n)
            weir_recording_double(c, 2) == 1 / count;
 }
 
-/* x, mean, rstd, scale, bias: x, scale, bias are left. */
-static void find_layer_norm(const weir_onnx_writer *w, weir_onnx_written *c)
+/* Whether mean and var are those of x over its last n axes. */
+static bool is_own(const weir_onnx_writer *w, uint32_t mean, uint32_t var,
+                   const weir_recording_value *x, int n)
 {
-    const uint32_t *const  in = c->call->in;
-    const weir_desc *const d = &w->r.value[in[0]].layout.desc;
-    const int              n = w->r.value[in[3]].layout.desc.ndim;
-    uint32_t               var;
-
-    if (w->opset < 17 || c->call->attr[2] != 0 || !is_rstd(w, in[2], &var, &c->eps))
-        return;
     const weir_recording_call *const dist = made_by(w, var, "dist");
-    const weir_recording_call *const mean = made_by(w, in[1], "sum");
+    const weir_recording_call *const sum = made_by(w, mean, "sum");
     const weir_recording_call *const own = dist ? made_by(w, dist->in[1], "sum") : NULL;
-    if (!is_mean(dist, d, n) || !is_mean(mean, d, n) || !is_mean(own, d, n) ||
-        !same_value(w, dist->in[0], in[0]) || !same_value(w, mean->in[0], in[0]) ||
-        !same_value(w, own->in[0], in[0]))
-        return;
+    const weir_desc *const           d = &x->layout.desc;
+
+    return is_mean(dist, d, n) && is_mean(sum, d, n) && is_mean(own, d, n) &&
+           is_value(w, dist->in[0], x) && is_value(w, sum->in[0], x) && is_value(w, own->in[0], x);
+}
+
+/* x, mean, rstd, scale, bias: x, scale, bias are left. */
+static void leave_scale_and_bias(weir_onnx_written *c)
+{
+    const uint32_t *const in = c->call->in;
+
     c->whole = true;
     c->uses = 3;
     memcpy(c->in, (const uint32_t[]){in[0], in[3], in[4]}, 3 * sizeof *in);
+}
+
+static void find_layer_norm(const weir_onnx_writer *w, weir_onnx_written *c)
+{
+    const uint32_t *const in = c->call->in;
+    const int             n = w->r.value[in[3]].layout.desc.ndim;
+    uint32_t              var;
+
+    if (w->opset >= 17 && is_rstd(w, in[2], &var, &c->eps) &&
+        is_own(w, in[1], var, &w->r.value[in[0]], n))
+        leave_scale_and_bias(c);
+}
+
+/* x (n,c) or (n,c,h,w) with its channels split: (n,groups,c/groups) or (n,groups,c/groups,h,w). */
+static weir_recording_value split(const weir_recording_value *x, int64_t groups)
+{
+    weir_recording_value         s = *x;
+    weir_recording_layout *const l = &s.layout;
+    const size_t                 rest = 2 * sizeof *l->stride;
+
+    l->desc.ndim++;
+    l->desc.dim[2] = l->desc.dim[1] / groups;
+    l->desc.dim[1] = groups;
+    l->stride[2] = x->layout.stride[1];
+    l->stride[1] = l->desc.dim[2] * l->stride[2];
+    memcpy(&l->desc.dim[3], &x->layout.desc.dim[2], rest);
+    memcpy(&l->stride[3], &x->layout.stride[2], rest);
+    return s;
+}
+
+/* Whether the value has one number for each (n,group), repeated for each channel of d; then it
+ * becomes the value that was repeated. Repeating is a view if it is by 1 or of one group, else a
+ * copy. */
+static bool find_groups(const weir_onnx_writer *w, uint32_t *value, const weir_desc *d,
+                        int64_t groups)
+{
+    const weir_recording_call *const copy = made_by(w, *value, "reshape");
+    const int64_t                    each = d->dim[1] / groups;
+    weir_recording_layout            want = {*d, {groups, each == 1, 1, 1}};
+
+    if (copy) {
+        *value = copy->in[0];
+        want = (weir_recording_layout){{d->dtype, 3, {d->dim[0], groups, each}}, {groups, 1, 0}};
+    }
+    for (int i = 2; !copy && i < d->ndim; i++)
+        want.desc.dim[i] = 1;
+    return (copy || groups == 1 || each == 1) && w->r.value[*value].offset == 0 &&
+           weir_recording_same(&w->r.value[*value].layout, &want);
+}
+
+/* From opset 21 on scale and bias are those of channels, as here. */
+static void find_group_norm(const weir_onnx_writer *w, weir_onnx_written *c)
+{
+    const int64_t                     groups = c->call->attr[2];
+    const weir_recording_value *const x = &w->r.value[c->call->in[0]];
+    const weir_desc *const            d = &x->layout.desc;
+    uint32_t                          mean = c->call->in[1], rstd = c->call->in[2], var;
+
+    if (w->opset < 21 || (d->ndim != 2 && d->ndim != 4) || groups < 1 || d->dim[1] % groups != 0 ||
+        !find_groups(w, &mean, d, groups) || !find_groups(w, &rstd, d, groups) ||
+        !is_rstd(w, rstd, &var, &c->eps))
+        return;
+    const weir_recording_value whole = split(x, groups);
+    if (is_own(w, mean, var, &whole, whole.layout.desc.ndim - 2))
+        leave_scale_and_bias(c);
 }
 
 /* x, rstd, scale: x and scale are left. */
@@ -83,8 +149,8 @@ static void find_rms_norm(const weir_onnx_writer *w, weir_onnx_written *c)
     if (w->opset < 23 || !is_rstd(w, in[1], &square, &c->eps))
         return;
     const weir_recording_call *const dot = made_by(w, square, "dot");
-    if (!is_mean(dot, d, n) || !same_value(w, dot->in[0], in[0]) ||
-        !same_value(w, dot->in[1], in[0]))
+    if (!is_mean(dot, d, n) || !is_value(w, dot->in[0], &w->r.value[in[0]]) ||
+        !is_value(w, dot->in[1], &w->r.value[in[0]]))
         return;
     c->whole = true;
     c->uses = 2;
@@ -116,8 +182,10 @@ static void find_batch_norm(const weir_onnx_writer *w, weir_onnx_written *c)
 
 void weir_onnx_find_norm(weir_onnx_writer *w, weir_onnx_written *c)
 {
-    if (strcmp(c->call->op, "ln_apply") == 0)
+    if (strcmp(c->call->op, "ln_apply") == 0 && c->call->attr[2] == 0)
         find_layer_norm(w, c);
+    else if (strcmp(c->call->op, "ln_apply") == 0)
+        find_group_norm(w, c);
     else if (strcmp(c->call->op, "rms_apply") == 0)
         find_rms_norm(w, c);
     else if (strcmp(c->call->op, "bn_apply") == 0)
@@ -149,9 +217,38 @@ static void layer(weir_onnx_writer *w, const weir_onnx_written *c, const char *o
     weir_put_node(w, op, c->out[0], c->uses, in, 2, set);
 }
 
+/* Input i as the vector d; without an operator if its storage is one. */
+static const char *vector(weir_onnx_writer *w, const weir_onnx_written *c, uint32_t i,
+                          const weir_desc *d)
+{
+    const weir_recording_value *const   v = &w->r.value[c->in[i]];
+    const weir_recording_storage *const s = &w->r.storage[v->storage];
+    const weir_recording_layout         all = {*d, {1}};
+    const bool whole = weir_recording_same(&s->layout, &all) && v->offset == 0 &&
+                       (v->layout.stride[0] == 1 || d->dim[0] == 1);
+
+    return whole ? w->storage_name[v->storage]
+                 : weir_onnx_reshaped(w, NULL, weir_onnx_in(w, c, i), d);
+}
+
+/* Scale and bias, inputs 1 and 2, are vectors of channels; (c,1,1) was recorded beside images. */
+static void group(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    const weir_desc *const x = weir_onnx_in_desc(w, c, 0);
+    const char            *in[3] = {weir_onnx_in(w, c, 0)};
+    const weir_onnx_set    set[] = {WEIR_SET_FLOAT("epsilon", c->eps),
+                                    WEIR_SET_INT("num_groups", c->call->attr[2])};
+
+    for (uint32_t i = 1; i < 3; i++)
+        in[i] = vector(w, c, i, &(weir_desc){x->dtype, 1, {x->dim[1]}});
+    weir_put_node(w, "GroupNormalization", c->out[0], 3, in, 2, set);
+}
+
 void weir_onnx_write_ln_apply(weir_onnx_writer *w, const weir_onnx_written *c)
 {
-    if (c->whole)
+    if (c->whole && c->call->attr[2] != 0)
+        group(w, c);
+    else if (c->whole)
         layer(w, c, "LayerNormalization");
     else
         applied(w, c);
