@@ -9,6 +9,9 @@
   of Python and functions of NumPy other than those that copy or show; a conversion to floats.
 - float(other) of the operand of an operator: the core's functions take the number as it is.
 
+Floats may be sent as float16 and come back in the type that they had: a type from _float_type,
+which refuses integers, is surely a float's.
+
 What enters by a script or a file is no element yet, and may be computed with: initial values,
 images, indices and other parameters (operators_base.host).
 """
@@ -16,6 +19,7 @@ import ast
 
 FLOAT_TYPES = {"kFloat32", "kFloat16", "kBFloat16", "kDouble", "F32", "F64", "WEIR_F32", "WEIR_F64",
                "WEIR_F16", "WEIR_BF16", "float32", "float64", "float16", "bfloat16"}
+FLOAT_CHECKS = {"_float_type"}      # functions whose result is a float type, else an exception
 CONVERSIONS = {"weir_cast": 1, "cast": 1, "to": 1, "as_type": 0, "AsType": 0, "astype": 0}
 QUOTIENTS = {"weir_div"}
 TO_WHOLE = {"weir_floor", "weir_ceil", "weir_round", "weir_round_even"}
@@ -60,6 +64,8 @@ class Function(ast.NodeVisitor):
             return (guarded or self.is_float(node.body)) and self.is_float(node.orelse)
         if isinstance(node, ast.Call) and name_of(node.func) == "core_dtype":
             return self.is_float(node.args[0])
+        if isinstance(node, ast.Call) and name_of(node.func) in FLOAT_CHECKS:
+            return True
         return name_of(node) in FLOAT_TYPES or "float type" in self.marks.get(name_of(node), ())
 
     def may_be_float(self, node):

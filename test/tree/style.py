@@ -200,6 +200,8 @@ PYTHON = {f"python/weir/{name}.py": text for name, text in {
     "there": "def f(a, n):\n    return weir_cast(op(cast(a, kDouble)), core_dtype(n))\n",
     "named": "def f(a, n):\n    wide = kDouble if n else kFloat32\n    y = op(cast(a, wide))\n"
              "    return arith.to(y, n)\n",
+    "message": "def f(a):\n    kind = type_of(a)\n"
+               "    return weir_cast(weir_all_reduce(weir_cast(a, WEIR_F16)), kind)\n",
     "back": "def f(a):\n    return op(helper(a).as_type(kInt))\n",
     "helper": "def helper(a):\n    return cast(a, kDouble)\n",
     "floor": "def f(a, b):\n    q = capi.weir_div(a, b)\n    return capi.weir_floor(q)\n",
@@ -213,7 +215,9 @@ PYTHON = {f"python/weir/{name}.py": text for name, text in {
             "    kind = kDouble if n else kFloat32\n    size = a.size * 2\n"
             "    z = to(helper(t), n if is_float(n) else kFloat32)\n"
             "    return cast(helper(y), kind), np.asarray(a), size, 'a' + ', '.join(a), z\n"
-            "def g(values):\n    return np.sqrt(host(values)) * 2, np.eye(3) * 2\n",
+            "def g(values):\n    return np.sqrt(host(values)) * 2, np.eye(3) * 2\n"
+            "def h(a):\n    kind = _float_type(a)\n"
+            "    return weir_cast(weir_all_reduce(weir_cast(a, WEIR_F16)), kind)\n",
 }.items()}
 PLANTS.append(Plant("elements", PYTHON, {f"python/weir/{name}.py" for name in (
-    "there", "named", "back", "floor", "read", "ufunc", "added", "floats", "operand")}))
+    "there", "named", "message", "back", "floor", "read", "ufunc", "added", "floats", "operand")}))

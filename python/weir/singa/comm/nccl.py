@@ -5,11 +5,10 @@ what is sent, and the ranks of one machine share its memory; there is no NCCL.
 """
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-
-import numpy as np
 
 from weir import _capi as capi
 from weir import core
@@ -38,23 +37,19 @@ def _apart(flat: Handle, like: Sequence[Handle]) -> list[Handle]:
     parts, at = [], 0
     for handle in like:
         shape = capi.weir_tensor_desc(handle)[1]
-        n = int(np.prod(shape, dtype=np.int64))
+        n = math.prod(shape)
         parts.append(capi.weir_reshape(capi.weir_slice(flat, (at,), (at + n,), (1,)), shape))
         at += n
     return parts
 
 
-def _floats(handle: Handle, what: str) -> int:
-    """The core's number of a type of floats, which the call needs."""
+def _float_type(handle: Handle, what: str) -> int:
+    """The core's number of the type of elements, which must be floats."""
     kind = capi.weir_tensor_desc(handle)[0]
     if not core.is_float(core.singa_dtype(kind)):
         raise DtypeError(f"Communicator: {what} sums are of floats, not of "
                          f"{core.dtype_name(core.singa_dtype(kind))}")
     return kind
-
-
-def _cast(handle: Handle, kind: int) -> Handle:
-    return capi.weir_cast(handle, kind)
 
 
 class Communicator:
@@ -90,9 +85,9 @@ class Communicator:
         flat = _flat(handles)
         if not half:
             return _apart(capi.weir_all_reduce(self.ranks.handle, flat), handles)
-        kind = _floats(flat, "half")
-        total = capi.weir_all_reduce(self.ranks.handle, _cast(flat, capi.WEIR_F16))
-        return _apart(_cast(total, kind), handles)
+        kind = _float_type(flat, "half")
+        total = capi.weir_all_reduce(self.ranks.handle, capi.weir_cast(flat, capi.WEIR_F16))
+        return _apart(capi.weir_cast(total, kind), handles)
 
     def sparse_sums(self, handles: Sequence[Handle], residual: Tensor | None, spars: float,
                     topK: bool) -> list[Handle]:
@@ -100,7 +95,7 @@ class Communicator:
         the share spars of all. residual: what is not sent is kept there, and added the next time.
         """
         flat = _flat(handles)
-        _floats(flat, "sparse")
+        _float_type(flat, "sparse")
         self.ranks.device.hold(self.ranks)
         if residual is not None:
             flat = capi.weir_add(flat, residual.data.handle)
