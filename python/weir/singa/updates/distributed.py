@@ -7,6 +7,7 @@ on how gradients are joined into messages.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -173,11 +174,20 @@ class DistOpt(Wrapped):
                 yield param, Tensor(data=singa.result(mean, param.device), requires_grad=False,
                                     name=f"{param.name}_g")
 
-    def _train(self, loss: Tensor, threshold: int, total: Sum) -> None:
-        if self.world_size == 1:
-            self.opt(loss)
-            return
-        self.opt.exchange = lambda pairs: self._means(pairs, threshold, total)
+    def _within(self, pairs: Iterable[Pair], limit: float) -> Iterator[Pair]:
+        """Pairs whose gradients have no element beyond the limit."""
+        for param, grad in pairs:
+            [handle], _ = capi.clip([param.data.handle], [grad.data.handle], limit, False)
+            yield param, Tensor(data=singa.result(handle, param.device), requires_grad=False,
+                                name=grad.name)
+
+    def _train(self, loss: Tensor, threshold: int, total: Sum, limit: float | None = None) -> None:
+        """limit: of the elements of each rank's gradients; None: they stay."""
+        def exchange(pairs: Iterable[Pair]) -> Iterable[Pair]:
+            if limit is not None:
+                pairs = self._within(pairs, limit)
+            return pairs if self.world_size == 1 else self._means(pairs, threshold, total)
+        self.opt.exchange = exchange
         try:
             self.opt(loss)
         finally:
@@ -193,19 +203,8 @@ class DistOpt(Wrapped):
     def backward_and_update_half(self, loss: Tensor, threshold: int = THRESHOLD,
                                  clipping: bool = False, clip_Value: float = 100) -> None:
         """The same, gradients sent as float16, limited to clip_Value first if `clipping`."""
-        def total(_: int, grads: Sequence[Handle]) -> Sequence[Handle]:
-            if clipping:
-                grads = [capi.weir_clamp(grad, -float(clip_Value), float(clip_Value))
-                         for grad in grads]
-            return self.communicator.sums(grads, half=True)
-        if self.world_size > 1:
-            self._train(loss, threshold, total)
-            return
-        limit, self.opt.clip_value = self.opt.clip_value, clip_Value if clipping else None
-        try:
-            self.opt(loss)
-        finally:
-            self.opt.clip_value = limit
+        self._train(loss, threshold, lambda _, grads: self.communicator.sums(grads, half=True),
+                    float(clip_Value) if clipping else None)
 
     def backward_and_partial_update(self, loss: Tensor, threshold: int = THRESHOLD) -> None:
         """Each rank updates by its own gradients; then one part of the parameters, another in each
@@ -260,7 +259,7 @@ class DistOpt(Wrapped):
     def _residual(self, i: int, device: core.Device, grads: Sequence[Handle]) -> Tensor:
         """What was not sent of message number i so far."""
         descs = [capi.weir_tensor_desc(grad) for grad in grads]
-        shape = (sum(_count(shape) for _, shape in descs),)
+        shape = (sum(math.prod(shape) for _, shape in descs),)
         if i == len(self._residuals):
             self._residuals.append(zeros_state(shape, device, core.singa_dtype(descs[0][0])))
         rest = self._residuals[i]
@@ -269,10 +268,3 @@ class DistOpt(Wrapped):
                              f"elements, {rest.shape[0]} in the first step: gradients and "
                              "threshold must stay")
         return rest
-
-
-def _count(shape: Sequence[int]) -> int:
-    n = 1
-    for size in shape:
-        n *= size
-    return n

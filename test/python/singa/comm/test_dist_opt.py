@@ -23,12 +23,12 @@ def test_ranks_and_graph_agree(found, how, optimiser):
     assert all(values == sets[0] for values in sets)
 
 
-def alone(optimiser):
+def alone(optimiser, how=lambda o, loss: o(loss)):
     """One process on the batches of both ranks, whose mean gradient is that of the whole."""
     core.cpu().SetRandSeed(3)
     net = Net()
-    net.how = lambda o, loss: o(loss)
-    net.optimizer = OPTIMISERS[optimiser]()
+    net.how = how
+    net.optimizer = optimiser
     x, y = (tensor.from_numpy(np.concatenate(parts)) for parts in zip(batch(0), batch(1)))
     net.compile([x], is_train=True)
     for _ in range(3):
@@ -39,7 +39,7 @@ def alone(optimiser):
 
 @pytest.mark.parametrize("how,optimiser", [w for w in WAYS if w[0] in ("plain", "joined", "all")])
 def test_means(found, how, optimiser):
-    for got, want in zip(found[0][f"{how} {optimiser} True"], alone(optimiser)):
+    for got, want in zip(found[0][f"{how} {optimiser} True"], alone(OPTIMISERS[optimiser]())):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
@@ -51,6 +51,18 @@ def test_what_is_left_out_counts(found):
     """Limited, rounded and sparse gradients are others than the whole ones."""
     plain = found[0]["plain sgd False"]
     assert all(found[0][f"{how} sgd False"] != plain for how in ("half", "sparse", "topk"))
+
+
+@pytest.mark.parametrize("clipping", [True, False])
+def test_half_of_one_process(clipping):
+    """Nothing is rounded; the limit is that of the optimiser, whose own stays as it is."""
+    def half(o, loss):
+        o.backward_and_update_half(loss, clipping=clipping, clip_Value=0.05)
+    own = opt.SGD(0.2, momentum=0.9, clip_value=0.1)
+    limit = 0.05 if clipping else 0.1
+    assert alone(opt.DistOpt(own), half) == alone(opt.SGD(0.2, momentum=0.9, clip_value=limit))
+    assert own.clip_value == 0.1
+    assert alone(own) != alone(opt.SGD(0.2, momentum=0.9))
 
 
 def test_partial_updates(found):
