@@ -15,7 +15,7 @@ grep -q '^WEIR_SANITIZE:.*address' "$build/CMakeCache.txt"
 check "$?" "$build is built with AddressSanitizer"
 cmake --build "$build" --parallel --target test_model test_graph >"$work/log" 2>&1
 check "$?" "the tests are built: $(tail -n 3 "$work/log")"
-export WEIR_TEST_FULL=1
+export WEIR_TEST_FULL=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 # fuzz SUITE CASES: adds the counts of its last line.
 fuzz() {
@@ -33,6 +33,7 @@ fuzz model file_fuzz/
 fuzz model graph_fuzz/
 fuzz model data_fuzz/
 fuzz model onnx_fuzz/
+fuzz model onnx_ops/damaged
 fuzz graph check_file/
 fuzz graph stepfile/
 printf 'fuzz: %s passed, %s failed\n' "$passed" "$failed"

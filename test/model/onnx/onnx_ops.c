@@ -1,6 +1,6 @@
 /* onnx_ops.c - single operators that are composed of several: values worked out by hand, gradients
  * through what moves elements by weights or indices. */
-#include "model/onnx/onnx_bytes.h"
+#include "model/onnx/onnx_damage.h"
 
 enum { MOST = 32 };
 
@@ -86,21 +86,28 @@ static void write_floats(weir_tensor *t, const numbers *x)
     CHECK_OK(weir_write(t, v, count_of(x) * sizeof *v));
 }
 
+static int make_inputs(weir_device *d, const sample *s, weir_tensor **in)
+{
+    const int n = length(s->floats);
+
+    for (int k = 0; k < n; k++) {
+        in[k] = weir_input(d, desc_of(&s->x[k], WEIR_F32));
+        write_floats(in[k], &s->x[k]);
+    }
+    return n;
+}
+
 static void check_sample(weir_device *d, const sample *s)
 {
     static pb    m;
     float        got[MOST];
     weir_tensor *in[3], *out = NULL;
-    const int    n = length(s->floats);
 
     build(s, &m);
     weir_onnx *const net = weir_onnx_open_bytes(d, m.at, m.n, NULL);
     if (!check_that(net != NULL, __FILE__, __LINE__, "%s: %s", s->op, weir_error()))
         return;
-    for (int k = 0; k < n; k++) {
-        in[k] = weir_input(d, desc_of(&s->x[k], WEIR_F32));
-        write_floats(in[k], &s->x[k]);
-    }
+    const int n = make_inputs(d, s, in);
     CHECK_OK(weir_scope_begin(d));
     const weir_status status = weir_onnx_apply(net, (size_t)n, in, 1, &out);
     if (s->says) {
@@ -322,6 +329,10 @@ static const sample samples[] = {
      {2, {2, 5}, {1, 1, 2, 2, 3, 1, 1, 2, 2, 3}}, NULL, 19},
     {"Resize", "x,,,s", "x", "s", lanczos, {{2, {1, 2}, {1, 2}}}, {{1, {2}, {1, 4}}}, {0},
      "mode lanczos", 19},
+    {"Resize", "x,,,s", "x", "s", NULL, {{2, {1, 2}, {0}}}, {{1, {2}, {1, 1 << 30}}}, {0},
+     "2 elements become 1073741824", 19},
+    {"Resize", "x,,,s", "x", "s", NULL, {{2, {1, 2}, {0}}}, {{1, {2}, {1, 1e18}}}, {0},
+     "size 1e+18", 19},
     {"Resize", "x,,,s", "x", "s", NULL, {{2, {1, 2}, {1, 2}}}, {{1, {1}, {4}}}, {0},
      "0 scales and 1 sizes for 2 axes", 19},
     {"NegativeLogLikelihoodLoss", "x,t", "x", "t", NULL,
@@ -433,6 +444,48 @@ CASE(values_by_hand)
 
     for (size_t i = 0; i < ARRAY_LENGTH(samples); i++)
         check_sample(d, &samples[i]);
+    weir_device_close(d);
+}
+
+/* A copy of its own size, so that a sanitizer sees a read behind the end. */
+static bool try_damaged(weir_device *d, const sample *s)
+{
+    static pb    m;
+    weir_tensor *in[3], *out[2];
+    bool         good = false;
+
+    build(s, &m);
+    const size_t         size = onnx_damage(m.at, m.n);
+    unsigned char *const copy = malloc(size + 1);
+    memcpy(copy + 1, m.at, size);
+    weir_onnx *const net = weir_onnx_open_bytes(d, copy + 1, size, NULL);
+    const int        n = make_inputs(d, s, in);
+    CHECK_OK(weir_scope_begin(d));
+    const size_t outputs = net ? weir_onnx_output_count(net) : 0;
+    if (net && outputs <= ARRAY_LENGTH(out))
+        good = weir_onnx_apply(net, (size_t)n, in, outputs, out) == WEIR_OK;
+    CHECK(good || outputs > ARRAY_LENGTH(out) || strlen(weir_error()) > 20);
+    CHECK_OK(weir_scope_end(d));
+    for (int k = 0; k < n; k++)
+        weir_release(in[k]);
+    weir_onnx_free(net);
+    free(copy);
+    return good;
+}
+
+CASE(damaged_operators_never_crash)
+{
+    int          good = 0, refused = 0;
+    weir_device *d = weir_device_open(check_device(), &(weir_device_options){.threads = 1});
+
+    CHECK_OK(weir_device_set_budget(d, "16MB"));
+    for (int i = 0; i < onnx_rounds(5000, 20); i++)
+        for (size_t k = 0; k < ARRAY_LENGTH(samples); k++)
+            if (try_damaged(d, &samples[k]))
+                good++;
+            else
+                refused++;
+    CHECK(good > 0 && refused > good / 4);
     weir_device_close(d);
 }
 

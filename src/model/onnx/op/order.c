@@ -13,9 +13,11 @@ static weir_tensor *taken(weir_onnx_call *c, weir_tensor *x, weir_tensor *index,
 {
     const weir_desc d = weir_tensor_desc(x);
     int64_t         all = 1;
-    weir_tensor    *flat = weir_mul(index, weir_fill_int(c->dev, weir_scalar(WEIR_I64),
-                                                         weir_onnx_product(&d, axis + 1, d.ndim)));
 
+    if (!index)
+        return NULL;
+    weir_tensor *flat = weir_mul(index, weir_fill_int(c->dev, weir_scalar(WEIR_I64),
+                                                      weir_onnx_product(&d, axis + 1, d.ndim)));
     for (int k = d.ndim; k-- > 0; all *= d.dim[k])
         if (k != axis)
             flat = weir_add(flat, weir_onnx_ramp(c, d.dim[k], all, d.ndim, k));
@@ -72,6 +74,8 @@ weir_status weir_onnx_top_k(weir_onnx_call *c)
     if (!(k >= 1 && k <= (double)n))
         return weir_onnx_refuse(c, "%g of %" PRId64 " elements", k, n);
     weir_tensor *const still = weir_detach(x);
+    if (!still)
+        return weir_error_status();
     weir_tensor *const rank =
         weir_unsqueeze(ranks(c, still, axis, weir_onnx_int(c, "largest", 1) != 0), axis);
     weir_tensor *const hit = weir_eq(rank, weir_onnx_ramp(c, (int64_t)k, 1, d.ndim + 1, axis));

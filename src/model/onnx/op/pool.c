@@ -143,7 +143,7 @@ static weir_status largest_places(weir_onnx_call *c, weir_tensor *x, const windo
         for (int j = 2; columns && k >= 2 && j < d.ndim; j++)
             step = j == 2 ? (k == 2 ? 1 : d.dim[2]) : j < k ? step * d.dim[j] : step;
         weir_tensor *const along = weir_onnx_ramp(c, d.dim[k], step, d.ndim, k);
-        place = place ? weir_add(place, along) : along;
+        place = k == d.ndim - 1 ? along : weir_add(place, along);
     }
     place = padded(place, w, w->axes, 0);
     do {

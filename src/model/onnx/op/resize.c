@@ -10,6 +10,8 @@
 
 #include "model/onnx/op/ops.h"
 
+enum { MOST = 1 << 26 }; /* places of one axis, or weights of its inputs, that are computed */
+
 typedef enum kind { NEAREST, LINEAR, CUBIC } kind;
 
 /* One axis: in -> out elements. */
@@ -29,8 +31,8 @@ typedef struct resize {
 
 /* ---- weights ---- */
 
-/* Where output i lies among the inputs. */
-static double place_of(const resize *r, const sized_axis *x, int64_t i)
+/* Where output i lies among the inputs, as the mode says. */
+static double formula(const resize *r, const sized_axis *x, int64_t i)
 {
     const double n = (double)x->in, size = x->scale * n, p = (double)i;
     const char  *how = r->place;
@@ -47,6 +49,12 @@ static double place_of(const resize *r, const sized_axis *x, int64_t i)
     if (strcmp(how, "half_pixel_symmetric") == 0)
         return n / 2 * (1 - (double)x->out / size) + (p + 0.5) / x->scale - 0.5;
     return (p + 0.5) / x->scale - 0.5;
+}
+
+/* The same as a number that fits an index: a region of interest may be anywhere, or NaN. */
+static double place_of(const resize *r, const sized_axis *x, int64_t i)
+{
+    return fmin(fmax(formula(r, x, i), -INT32_MAX), INT32_MAX);
 }
 
 static double cubic(double a, double x)
@@ -192,8 +200,8 @@ static weir_status run(const resize *r, weir_tensor *t)
         const sized_axis *a = &r->at[i];
         if (a->out == a->in && a->scale == 1 && strcmp(r->place, "tf_crop_and_resize") != 0)
             continue;
-        if (a->in < 1 || a->out < 0 || a->in > INT32_MAX || a->out > INT32_MAX ||
-            (r->kind != NEAREST && a->in * a->out > 1 << 26))
+        if (a->in < 1 || a->out < 0 || a->in > INT32_MAX || a->out > MOST ||
+            (r->kind != NEAREST && a->in * a->out > MOST))
             return weir_onnx_refuse(r->c, "%" PRId64 " elements become %" PRId64, a->in, a->out);
         t = r->kind == NEAREST && strcmp(r->place, "tf_crop_and_resize") != 0 ? gathered(r, t, i)
                                                                               : weighted(r, t, i);
@@ -237,7 +245,7 @@ static weir_status read_numbers(weir_onnx_call *c, size_t i, double *to, size_t 
 }
 
 /* sizes: all as given, or one scale for all that keeps the picture's form. */
-static void by_sizes(resize *r, size_t n, const int *axes, const double *sizes)
+static weir_status by_sizes(resize *r, size_t n, const int *axes, const double *sizes)
 {
     const char *const policy = weir_onnx_str(r->c, "keep_aspect_ratio_policy", "stretch");
     const bool        larger = strcmp(policy, "not_smaller") == 0;
@@ -251,9 +259,13 @@ static void by_sizes(resize *r, size_t n, const int *axes, const double *sizes)
         sized_axis *const a = &r->at[axes[i]];
         const double      in = (double)a->in;
         const bool        stretch = strcmp(policy, "stretch") == 0;
-        a->out = (int64_t)(stretch ? sizes[i] : floor(one * in + 0.5));
+        const double      out = stretch ? sizes[i] : floor(one * in + 0.5);
+        if (!(out >= 0 && out <= INT32_MAX))
+            return weir_onnx_refuse(r->c, "size %g", out);
+        a->out = (int64_t)out;
         a->scale = stretch ? sizes[i] / in : one;
     }
+    return WEIR_OK;
 }
 
 static weir_status read_axes(resize *r, const weir_desc *d, int *axes, size_t *n)
@@ -327,10 +339,7 @@ weir_status weir_onnx_resize(weir_onnx_call *c)
         r.at[axes[i]].begin = roi[i];
         r.at[axes[i]].end = roi[n + i];
     }
-    if (n_size)
-        by_sizes(&r, n, axes, size);
-    else
-        WEIR_TRY(by_scales(&r, n, axes, scale));
+    WEIR_TRY(n_size ? by_sizes(&r, n, axes, size) : by_scales(&r, n, axes, scale));
     return run(&r, x);
 }
 

@@ -107,6 +107,8 @@ static weir_tensor *matrix_of(weir_onnx_call *c, const transform *t, int64_t tak
 /* x (..., elements, parts), of f64: transformed over the last axis but one. */
 static weir_tensor *transformed(weir_onnx_call *c, weir_tensor *x, const transform *t)
 {
+    if (!x)
+        return NULL;
     const weir_desc d = weir_tensor_desc(x);
     const int64_t   most = t->mirrored ? t->n / 2 + 1 : t->n;
     const int64_t   have = d.dim[d.ndim - 2], taken = have < most ? have : most;
