@@ -6,7 +6,7 @@
 #include "device/resources.h"
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/common/widens.h"
+#include "device/common/half_inputs.h"
 #include "device/cpu/amx.h"
 #include "device/cpu/context.h"
 #include "device/cpu/gemm/onednn.h"

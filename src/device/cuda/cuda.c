@@ -4,7 +4,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
-#include "device/common/widens.h"
+#include "device/common/half_inputs.h"
 #include "device/cuda/codegen/compile.h"
 #include "device/cuda/kernels/elementwise.h"
 #include "device/cuda/kernels/kernels.h"

@@ -3,8 +3,8 @@
  *
  * Formulas, order of operations and types are those of device/cpu/kernels/update_isa.c, and so are
  * the bits. A block processes WEIR_UPDATE_CHUNK elements of one tensor of the list (update.h); its
- * first thread computes the scalars of the run. The gradient of an update in f32 may be a half, which
- * is widened as it is loaded (weir_device_ops.widens). */
+ * first thread computes the scalars of the run. The gradient of an update in f32 may be a half,
+ * which is widened as it is loaded (weir_device_ops.widens). */
 #include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"

@@ -1,7 +1,7 @@
-/* widens.h - the inputs that kernels in f32 read as f16 or bf16, too, on the CPU and on cards:
+/* half_inputs.h - the inputs that kernels in f32 read as f16 or bf16, too, on the CPU and on cards:
  * weir_device_ops.widens of both. */
-#ifndef WEIR_DEVICE_COMMON_WIDENS_H
-#define WEIR_DEVICE_COMMON_WIDENS_H
+#ifndef WEIR_DEVICE_COMMON_HALF_INPUTS_H
+#define WEIR_DEVICE_COMMON_HALF_INPUTS_H
 
 #include <stdint.h>
 
