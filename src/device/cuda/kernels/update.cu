@@ -170,7 +170,7 @@ static __device__ inline void many(const scalars<T> &s, void *const *p, int64_t 
 
     for (int64_t i = begin + (int64_t)threadIdx.x * V; i < end; i += (int64_t)blockDim.x * V) {
         aligned_vector<T, V> x[operands];
-        aligned_vector<G, V> grad;
+        aligned_vector<G, V> grad = {};
         for (int k = 0; k < operands && KIND != RESET; k++)
             if (k == GRAD)
                 grad = *(const aligned_vector<G, V> *)((const G *)p[k] + i);
