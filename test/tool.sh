@@ -147,7 +147,8 @@ for option in $(sed 's/.* //' "$work/options" | sort -u); do
 done
 # The examples of all commands run as printed.
 mkdir "$work/examples"
-ln -s "$root/test" "$build" "$work/examples"
+ln -s "$root/test" "$work/examples/test"
+ln -s "$build" "$work/examples/build"
 "$weir" help --format man | sed -n 's/^\.nf$/&/; t next; b; :next; n; s/\\e/\\/g; s/\\-/-/g
     s/\\(aq/'"'"'/g; p' >"$work/lines"
 [ "$(wc -l <"$work/lines")" -gt 12 ]
