@@ -245,27 +245,29 @@ static inline weir_desc onnx_signals(pb *m)
     return weir_3d(WEIR_F32, 1, 8, 1);
 }
 
-/* A corpus of sound models. Returns the inputs' shape. */
-static inline weir_desc onnx_sound(int which, pb *m)
+static inline weir_desc onnx_convolutional(pb *m)
 {
-    static weir_desc (*const more[])(pb *m) = {onnx_integers, onnx_subgraphs, onnx_quantised,
-                                               onnx_places, onnx_images, onnx_signals};
+    net_convolutional(m);
+    return weir_4d(WEIR_F32, 2, 3, 8, 8);
+}
+
+static inline weir_desc onnx_text(pb *m)
+{
+    net_text(m);
+    return weir_2d(WEIR_I64, 2, 4);
+}
+
+static inline weir_desc onnx_loop(pb *m)
+{
+    net_loop(m, 4, "all");
+    return weir_1d(WEIR_F32, 3);
+}
+
+/* Shapes and places that are inputs. */
+static inline weir_desc onnx_parts(pb *m)
+{
     pb g = {0}, split = {0}, pad = {0};
 
-    if (which == 0) {
-        net_convolutional(m);
-        return weir_4d(WEIR_F32, 2, 3, 8, 8);
-    }
-    if (which == 1) {
-        net_text(m);
-        return weir_2d(WEIR_I64, 2, 4);
-    }
-    if (which == 2) {
-        net_loop(m, 4, "all");
-        return weir_1d(WEIR_F32, 3);
-    }
-    if (which > 3)
-        return more[which - 4](m);
     net_input(&g, "x", PB_F32, 2, (int64_t[]){4, 6});
     net_ints(&g, "sizes", 2, (int64_t[]){2, 4});
     net_ints(&g, "pads", 4, (int64_t[]){0, 1, 1, 2});
@@ -286,6 +288,16 @@ static inline weir_desc onnx_sound(int which, pb *m)
     net_output(&g, "y");
     net_model(m, &g, 18);
     return weir_2d(WEIR_F32, 4, 6);
+}
+
+/* A corpus of sound models. Returns the inputs' shape. */
+static inline weir_desc onnx_sound(int which, pb *m)
+{
+    static weir_desc (*const corpus[ONNX_CORPUS])(pb *m) = {
+        onnx_convolutional, onnx_text, onnx_loop, onnx_parts, onnx_integers, onnx_subgraphs,
+        onnx_quantised, onnx_places, onnx_images, onnx_signals};
+
+    return corpus[which](m);
 }
 
 #endif
