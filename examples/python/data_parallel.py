@@ -10,6 +10,7 @@ last loss and a digest of the parameters, which is the same on all ranks.
 import argparse
 import hashlib
 import multiprocessing
+import sys
 
 import common
 import weir
@@ -35,8 +36,11 @@ def train(args: argparse.Namespace, holder: singa_wrap.NcclIdHolder | None = Non
     for i in range(args.steps):
         _, loss = net(*batch(i))
     values = b"".join(p.numpy().tobytes() for _, p in sorted(net.get_params().items()))
-    print(f"rank {dist.global_rank} of {dist.world_size}: last loss {loss.numpy().item():.4f}, "
-          f"parameters {hashlib.blake2b(values, digest_size=8).hexdigest()}", flush=True)
+    # print writes its end apart where Python runs unbuffered, so two ranks could mix their lines.
+    sys.stdout.write(f"rank {dist.global_rank} of {dist.world_size}: last loss "
+                     f"{loss.numpy().item():.4f}, "
+                     f"parameters {hashlib.blake2b(values, digest_size=8).hexdigest()}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:

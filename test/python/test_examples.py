@@ -26,6 +26,8 @@ SMALL = {
     "train alexnet": ["train_cnn.py", "alexnet", "--steps", "2", "--batch", "2"],
     "train xceptionnet": ["train_cnn.py", "xceptionnet", "--steps", "2", "--batch", "2"],
 }
+# Containers often set PYTHONUNBUFFERED; with it, print writes a line and its end apart.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "PYTHONUNBUFFERED": "1"}
 LAUNCHED = ("char_rnn", "transformer", "train cnn")     # those that say singa
 
 
@@ -33,7 +35,7 @@ def run(script, *options, launcher=False, before=(), code=0):
     """What an example printed; `before` starts Python."""
     start = [*before, sys.executable] + (["-m", "weir.singa"] if launcher else [])
     done = subprocess.run([*start, os.path.join(EXAMPLES, script), *options], capture_output=True,
-                          text=True, timeout=300, env=os.environ | {"OMP_WAIT_POLICY": "passive"})
+                          text=True, timeout=300, env=os.environ | ENVIRONMENT)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 
