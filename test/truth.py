@@ -11,8 +11,9 @@ budget and policy in another one, for as many steps. A case holds if
     parameters, running statistics, optimiser states and loss have the bits of the first process
 
 or if the one sentence that refuses the budget names a smaller one that holds. Budgets go down in
-equal steps from the peak without one to the smallest that each policy says it can meet. Ends with
-"truth: N passed, N failed". --full is the whole table: it takes an hour or so on two cores.
+equal steps from the peak without one to the smallest that each policy says it can meet. One thread
+computes; last, two do, with each library in turn. Ends with "truth: N passed, N failed". --full is
+the whole table: it takes an hour or so on two cores.
 
 Usage: truth.py [BUILD] [--full] [--out TABLE.md]
 """
@@ -49,12 +50,13 @@ class Refused(Exception):
     """The budget is too small; carries the smallest that works."""
 
 
-def train(weir, options, steps):
-    """Planned and measured peak, unbudgeted peak, heap, the process's growth and the bits after
-    the steps. Reading the bits makes room in the heap, so that is last."""
+def train(weir, options, steps, **settings):
+    """With these environment variables: planned and measured peak, unbudgeted peak, heap, the
+    process's growth and the bits after the steps. Reading the bits makes room in the heap, so that
+    is last."""
+    settings = {"OMP_WAIT_POLICY": "passive", "WEIR_THREADS": "1", **os.environ, **settings}
     done = subprocess.run([weir, "bench", "worker", *options], capture_output=True, text=True,
-                          check=False,
-                          env={"OMP_WAIT_POLICY": "passive", "WEIR_THREADS": "1", **os.environ},
+                          check=False, env=settings,
                           input=f"run {steps - 3}\nplan\npeak\ngrowth\nbits\n")
     found = SMALLEST.search(done.stderr)
     if done.returncode and found:
@@ -148,6 +150,23 @@ def run_policy(args, table, model, policy, base):
                       [f"refused, though {smallest} works: now {refused.args[0]}"])
 
 
+def run_threads(args, table):
+    """Each library with two threads, which may share tables on the heap, at three quarters of the
+    peak; the wide model's products are large enough for both."""
+    for library in ("own", "openblas", "onednn"):
+        settings = {"WEIR_THREADS": "2", "WEIR_GEMM": library, "WEIR_CONV": library}
+        base = train(args.weir, MODELS["wide"], args.steps, **settings)
+        if re.search(r"but OpenBLAS is|has no oneDNN", base.get("error", "")):
+            continue
+        if "error" in base:
+            sys.exit(f"{library}: {base['error']}")
+        budget = base["whole"] * 3 // 4
+        case = train(args.weir, [*MODELS["wide"], "--budget", str(budget)], args.steps, **settings)
+        table.add(f"wide, 2 threads of {library}", "auto", budget, base, case,
+                  mistakes(case, base, budget))
+    table.write(args, time.monotonic() - args.begin)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", nargs="?", default=str(ROOT / "build"))
@@ -161,14 +180,15 @@ def main():
     args.models = args.models or (list(MODELS) if args.full else QUICK)
     args.budgets = args.budgets or (12 if args.full else 3)
     args.steps = args.steps or (20 if args.full else 6)
-    table, begin = Table(), time.monotonic()
+    table, args.begin = Table(), time.monotonic()
     for model in args.models:
         base = train(args.weir, MODELS[model], args.steps)
         if "error" in base:
             sys.exit(f"{model}: {base['error']}")
         for policy in POLICIES:
             run_policy(args, table, model, policy, base)
-            table.write(args, time.monotonic() - begin)
+            table.write(args, time.monotonic() - args.begin)
+    run_threads(args, table)
     print(f"truth: {table.passed} passed, {table.failed} failed")
     sys.exit(table.failed > 0)
 

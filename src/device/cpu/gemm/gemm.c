@@ -1,5 +1,5 @@
 /* gemm.c - plans and runs a matrix product: small ones directly on the operands, large ones from
- * packed strips, or by OpenBLAS.
+ * packed strips, or by a library.
  *
  * Blocking after Goto and van de Geijn (2008): for a depth of kb at a time, all workers pack strips
  * of B (k x nr), as many as the L2 cache holds, then compute tiles of C; the rows of a tile stay in
@@ -8,7 +8,6 @@
  * of L1, are packed into panels (mr x k). Tiles and blocks depend on shapes alone. */
 #include "device/cpu/gemm/gemm.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 #include "device/cpu/context.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/gemm/onednn.h"
-#include "device/cpu/gemm/openblas.h"
+#include "device/cpu/gemm/openblas_product.h"
 
 enum {
     SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed, */
@@ -234,30 +233,13 @@ static void run_empty(const weir_gemm *g, const void *a, const void *b, void *c,
 static void run_blas(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
                      void *work, weir_threads *t)
 {
-    (void)work, (void)t;
-    const weir_openblas *const   blas = g->with;
-    const weir_gemm_shape *const s = &g->shape;
-    const int                    ta = s->ta ? WEIR_CBLAS_TRANSPOSED : WEIR_CBLAS_PLAIN;
-    const int                    tb = s->tb ? WEIR_CBLAS_TRANSPOSED : WEIR_CBLAS_PLAIN;
-    const int                    m = (int)s->m, n = (int)s->n, k = (int)s->k;
-    const int                    lda = (int)s->lda, ldb = (int)s->ldb, ldc = (int)s->ldc;
-    if (s->dtype == WEIR_F32)
-        blas->sgemm(WEIR_CBLAS_ROW_MAJOR, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, add ? 1.0f : 0.0f,
-                    c, ldc);
-    else
-        blas->dgemm(WEIR_CBLAS_ROW_MAJOR, ta, tb, m, n, k, 1.0, a, lda, b, ldb, add ? 1.0 : 0.0, c,
-                    ldc);
+    (void)work;
+    weir_openblas_multiply(g->with, &g->shape, a, b, c, add, t);
 }
 
 weir_status weir_gemm_ready(const weir_gemm *g, const weir_threads *t)
 {
-    if (g->run != run_blas)
-        return WEIR_OK;
-    const weir_openblas *const blas = g->with;
-    WEIR_TRY(weir_threads_lend(t));
-    if (blas->get_threads() != weir_threads_count(t))
-        blas->set_threads(weir_threads_count(t));
-    return WEIR_OK;
+    return g->run == run_blas ? weir_openblas_ready(g->with, t) : WEIR_OK;
 }
 
 /* ---- bias ---- */
@@ -345,13 +327,6 @@ static void plan_own(weir_gemm *g, double volume)
     g->work = panel_bytes(g) + (size_t)(columns * g->kb) * g->size;
 }
 
-/* OpenBLAS uses int for sizes. */
-static bool fits_blas(const weir_gemm_shape *s)
-{
-    return s->m <= INT_MAX && s->n <= INT_MAX && s->k <= INT_MAX && s->lda <= INT_MAX &&
-           s->ldb <= INT_MAX && s->ldc <= INT_MAX;
-}
-
 static bool on_intel(void)
 {
 #if defined(__x86_64__)
@@ -379,15 +354,17 @@ void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const weir_openb
     if (volume == 0) {
         g->run = run_empty;
         g->impl = "own empty";
-    } else if (blas && want != WEIR_GEMM_OWN && fits_blas(shape) &&
-               (want == WEIR_GEMM_OPENBLAS ||
-                ((volume > SMALL || shape->m == 1 || shape->n == 1) && !own_leads(shape)))) {
+        return;
+    }
+    const bool leads = (volume > SMALL || shape->m == 1 || shape->n == 1) && !own_leads(shape);
+    if (blas && want != WEIR_GEMM_OWN && (want == WEIR_GEMM_OPENBLAS || leads) &&
+        weir_openblas_fits(shape)) {
         g->run = run_blas;
         g->with = blas;
         g->impl = blas->impl;
-    } else {
-        plan_own(g, volume);
+        return;
     }
+    plan_own(g, volume);
 }
 
 void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape)

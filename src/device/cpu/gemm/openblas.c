@@ -9,13 +9,14 @@
  *
  * WEIR_OPENBLAS=0 disables it; any other value is the name or path of the library to load. Without
  * it libweir_openblas.so beside libweir comes first, which a wheel carries, then the system's. The
- * library maps a buffer for each of its threads when it is loaded, and one for each caller at its
- * first product; if a mapping fails, it retries forever. So the address space is checked before
- * loading, and a first product is computed at once, after which the buffers exist. Without the
- * space, our own code and oneDNN compute all products.
+ * library maps a buffer for each of its threads when it is loaded, and one for each caller that
+ * computes at the same time as others; if a mapping fails, it retries forever. So the address space
+ * is checked before loading, and buffers for all our threads are made at once. Without the space,
+ * our own code and oneDNN compute all products.
  *
- * If we use OpenMP, the library's OpenMP build is preferred: it shares our team, whereas threads of
- * its own would compete with our waiting workers for the cores. */
+ * Our threads divide a product, and each computes its part by a call of its own
+ * (openblas_product.c). A call in a parallel region of our OpenMP runtime starts no threads; a
+ * library with threads of its own is told to use one. */
 #include "device/cpu/gemm/openblas.h"
 
 #include <dlfcn.h>
@@ -29,6 +30,10 @@
 #include "device/cpu/gemm/library_copy.h"
 #include "device/plugin.h"
 #include "device/resources.h"
+
+#ifdef WEIR_OPENMP
+#include <omp.h>
+#endif
 
 #define CORETYPE "OPENBLAS_CORETYPE"
 
@@ -128,19 +133,75 @@ static int most_threads(int threads)
 static size_t need_of(int threads)
 {
     const int n = most_threads(threads);
-    return IMAGE + ((size_t)n + 1) * BUFFER + weir_threads_stacks(n);
+    return IMAGE + ((size_t)n + (size_t)threads) * BUFFER + weir_threads_stacks(n);
 }
 
-/* Computes a product that needs buffers, so that the caller's buffer exists afterwards. */
-static void warm(const weir_openblas *b, int threads)
+/* Makes a buffer for each of `threads` callers; *made is false if the library does not let us. */
+static weir_status make_buffers(void *lib, int threads, bool *made)
+{
+    void *(*allocate)(int);
+    void (*release)(void *);
+
+    *made = find(lib, "blas_memory_alloc", &allocate) && find(lib, "blas_memory_free", &release);
+    if (!*made)
+        return WEIR_OK;
+    void **const buffer = weir_mem_zalloc((size_t)threads, sizeof *buffer);
+    if (!buffer)
+        return WEIR_ERR_NOMEM;
+    for (int i = 0; i < threads; i++)
+        buffer[i] = allocate(0);
+    for (int i = 0; i < threads; i++)
+        if (buffer[i])
+            release(buffer[i]);
+    weir_mem_free(buffer);
+    return WEIR_OK;
+}
+
+/* True if the library's OpenMP knows that it is called in a parallel region of ours. */
+static bool same_openmp(void *lib)
+{
+#ifdef WEIR_OPENMP
+    int (*theirs)(void);
+    return find(lib, "omp_in_parallel", &theirs) && theirs == omp_in_parallel;
+#else
+    (void)lib;
+    return false;
+#endif
+}
+
+/* The most threads that the library's build has buffers for. */
+static int built_for(const char *config)
+{
+    static const char at[] = "MAX_THREADS=";
+    const char *const found = strstr(config, at);
+    return found ? atoi(found + strlen(at)) : 0;
+}
+
+static void warm_task(void *ctx, int64_t task)
 {
     enum { N = 128 };
-    static const float zeros[N * N];
-    float              made[N * N];
+    static const float         zeros[N * N];
+    float                      made[N * N];
+    const weir_openblas *const b = ctx;
 
-    b->set_threads(threads);
+    (void)task;
     b->sgemm(WEIR_CBLAS_ROW_MAJOR, WEIR_CBLAS_PLAIN, WEIR_CBLAS_PLAIN, N, N, N, 1, zeros, N, zeros,
              N, 0, made, N);
+}
+
+/* Makes all buffers that products of these threads need. */
+static weir_status warm(weir_openblas *b, weir_threads *t)
+{
+    const int n = weir_threads_count(t);
+
+    if (n <= built_for(b->config) && (!b->openmp || same_openmp(b->lib)))
+        WEIR_TRY(make_buffers(b->lib, n, &b->alone));
+    b->set_threads(b->alone && !b->openmp ? 1 : n);
+    if (b->alone)
+        weir_parallel(t, n, warm_task, b);
+    else
+        warm_task(b, 0);
+    return WEIR_OK;
 }
 
 /* Fills *b from the library, all but lib. Returns NULL, or the reason why it cannot be used. */
@@ -205,7 +266,6 @@ static const char *load(weir_openblas *b, int threads)
         dlclose(lib);
         return why;
     }
-    warm(b, threads);
     b->lib = lib;
     return NULL;
 }
@@ -218,6 +278,10 @@ static weir_status loaded(weir_device *d, weir_openblas **out)
         if (!b)
             return WEIR_ERR_NOMEM;
         b->why = load(b, weir_threads_count(d->threads));
+        if (b->lib && warm(b, d->threads) != WEIR_OK) {
+            weir_cpu_blas_close(b);
+            return WEIR_ERR_NOMEM;
+        }
         cpu->blas = b;
     }
     *out = cpu->blas;

@@ -20,6 +20,7 @@ typedef struct weir_openblas {
     char        impl[40];    /* "openblas SkylakeX" */
     char        config[160]; /* its description of its build */
     bool        openmp;      /* it shares our OpenMP team instead of starting its own threads */
+    bool        alone;       /* a call in a task of ours starts no threads and has its buffer */
     const char *why;         /* why lib is NULL: static, or config */
 } weir_openblas;
 
