@@ -26,9 +26,11 @@ part() {
     out="$build/$name.log"
     limit=
     command -v timeout >/dev/null 2>&1 && limit="timeout ${part_seconds:-900}"
+    began=$(date +%s)
     $limit "$@" >"$out" 2>&1
     code=$?
     cat "$out"
+    printf '== %s: %s s\n' "$name" "$(($(date +%s) - began))"
     counts=$(sed -n "s/^$name: \([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed\$/\1 \2/p" "$out" |
         tail -n 1)
     good=${counts% *}
@@ -95,7 +97,9 @@ script() {
 
 weir_want_python=1
 weir_want_cuda=${WEIR_WANT_CUDA:-}
+setup_began=$(date +%s)
 weir_setup
+printf '== setup and build: %s s\n' "$(($(date +%s) - setup_began))"
 cd "$root" || exit 1
 failed=0
 if [ $# -eq 0 ]; then
