@@ -24,7 +24,7 @@ weir_sources(device src/device/offload checksum spill spill_copy spill_file spil
 
 weir_sources(sim src/device/sim sim spec)
 
-weir_sources(comm src/device/comm communicator kinds local model order rounds wire)
+weir_sources(comm src/device/comm communicator kinds launcher local model order rounds wire)
 
 weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas openblas_product)

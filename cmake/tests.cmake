@@ -31,7 +31,7 @@ weir_sources(test_core test/core env half mem rng shape status tensor text threa
 weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)
 weir_sources(test_device test/device device kernel kernel_table limits process resources)
-weir_sources(test_device test/device/comm local order wire)
+weir_sources(test_device test/device/comm launcher local order wire)
 weir_sources(test_device test/device/cpu amx conv drive_kernel elementwise gelu half isa loss matmul
     move norm onednn_memory openblas overrun pack pool2d quantize reduce sign update widens)
 weir_sources(test_device test/device/memory block guard pool)

@@ -46,9 +46,10 @@ typedef struct weir_comm_options {
 /* Joins the communicator that spec describes, and returns once all ranks have; ERR_COMM if some are
  * missing after the timeout or 60 seconds, whichever is longer. options NULL: all defaults.
  *
- * "auto"                       the ranks that `weir launch`, or mpirun or mpiexec of Open MPI or
- *                              MPICH has started; without such a launcher, or with one process, a
- *                              world of one. $WEIR_COMM, if set, is one of the specs below
+ * "auto"                       the ranks that `weir launch`, torchrun (on one machine), or mpirun
+ *                              or mpiexec of Open MPI or MPICH has started; without such a
+ *                              launcher, or with one process, a world of one. $WEIR_COMM, if set,
+ *                              is one of the specs below
  * "mpi:openmpi", "mpi:mpich"   MPI's ranks, whatever started them
  * "local:NAME,rank=R,world=W"  ranks on one machine, threads or processes, over shared memory. NAME
  *                              (letters, digits, - and _) is the same for all ranks and taken by
@@ -61,7 +62,8 @@ typedef struct weir_comm_options {
  * started and finished here, on a thread of its own, unless the program has started it with
  * MPI_THREAD_SERIALIZED or more; so it cannot be opened again after it was closed.
  *
- * ERR_INVALID for another spec or order; ERR_IO if the shared memory can't be made. */
+ * ERR_INVALID for another spec or order; ERR_IO if the shared memory can't be made; ERR_COMM for
+ * ranks of torchrun on several machines. */
 WEIR_API weir_comm *weir_comm_open(const char *spec, weir_device *d,
                                    const weir_comm_options *options);
 

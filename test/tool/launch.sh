@@ -87,6 +87,17 @@ for ranks in 1 2 4; do
 done
 [ "$(grep '^bits ' "$work/joined")" = "$(grep '^bits ' "$work/alone")" ]
 check "$?" "4 ranks have the bits of one process: $(cat "$work/joined" "$work/alone")"
+torchrun=
+for rank in 0 1; do
+    TORCHELASTIC_RUN_ID="tool-$$" RANK="$rank" WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 \
+        "$build/parallel" auto >"$work/torchrun$rank" 2>&1 &
+    torchrun="$torchrun $!"
+done
+# shellcheck disable=SC2086
+wait $torchrun
+"$build/parallel" 2 >"$work/two"
+[ "$(cat "$work/torchrun0" "$work/torchrun1")" = "$(cat "$work/two")" ]
+check "$?" "ranks of torchrun join: $(cat "$work/torchrun0" "$work/torchrun1" "$work/two")"
 launched 1 three 3 "$build/parallel" auto
 says three.err '^parallel: 1, 2 or 4 ranks'
 WEIR_COMM=elsewhere "$build/parallel" auto >"$work/elsewhere" 2>&1

@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "core/status.h"
+#include "device/comm/launcher.h"
 #include "device/comm/local.h"
 #include "device/comm/rounds.h"
 #include "device/comm/wire.h"
@@ -38,20 +39,6 @@ static weir_status order_of(const char *name, weir_sum_order *order)
     return WEIR_OK;
 }
 
-/* Does the environment variable hold a number of processes above 1? */
-static bool several(const char *processes)
-{
-    return processes && strtol(processes, NULL, 10) > 1;
-}
-
-/* The MPI whose launcher has started this process among others; NULL: none. */
-static const char *launched_by(void)
-{
-    return several(getenv("OMPI_COMM_WORLD_SIZE")) ? "openmpi"
-           : several(getenv("PMI_SIZE"))           ? "mpich"
-                                                   : NULL;
-}
-
 static weir_status mpi_of(const char *name, weir_wire_options *o)
 {
     o->spec = "";
@@ -77,20 +64,23 @@ static weir_status transport_named(const char *what, const char *spec, weir_wire
 }
 
 /* The transport of a spec; ops stays NULL in a world of one. WEIR_COMM comes before the variables
- * of MPI, which a launcher inside a job of MPI inherits. */
-static weir_status transport_of(const char *spec, weir_wire_options *o)
+ * of other launchers, which weir launch inherits inside their jobs. `made` holds a spec that a
+ * launcher's variables give. */
+static weir_status transport_of(const char *spec, char made[WEIR_LAUNCHER_SPEC],
+                                weir_wire_options *o)
 {
-    const char *const given = getenv("WEIR_COMM"), *const mpi = launched_by();
+    const char *const given = getenv("WEIR_COMM");
 
     if (strcmp(spec, "auto") != 0)
         return transport_named("weir_comm_open: spec", spec, o);
     if (given && *given && strcmp(given, "auto") != 0)
         return transport_named("weir_comm_open: WEIR_COMM", given, o);
-    return mpi ? mpi_of(mpi, o) : WEIR_OK;
+    WEIR_TRY(weir_launcher_spec(made));
+    return *made ? transport_named("weir_comm_open: the launcher", made, o) : WEIR_OK;
 }
 
 static weir_status read_options(const weir_comm_options *given, const char *spec,
-                                weir_wire_options *o)
+                                char made[WEIR_LAUNCHER_SPEC], weir_wire_options *o)
 {
     const weir_comm_options none = {0}, *const g = given ? given : &none;
 
@@ -99,17 +89,18 @@ static weir_status read_options(const weir_comm_options *given, const char *spec
                          g->timeout_s);
     o->timeout = g->timeout_s > 0 ? g->timeout_s : 60;
     WEIR_TRY(order_of(g->order, &o->order));
-    return transport_of(spec, o);
+    return transport_of(spec, made, o);
 }
 
 weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_options *options)
 {
     weir_wire_options o = {.perform = weir_rounds_run};
+    char              made[WEIR_LAUNCHER_SPEC];
 
     if (!spec || !d)
         return (void)weir_fail_null("weir_comm_open", spec ? "device" : "spec"), NULL;
     WEIR_VISIT(d, "weir_comm_open", NULL);
-    if (read_options(options, spec, &o) != WEIR_OK)
+    if (read_options(options, spec, made, &o) != WEIR_OK)
         return NULL;
     joined *const j = weir_mem_zalloc(1, sizeof *j);
     if (!j || (o.ops && !(j->wire = weir_wire_new(&o)))) {

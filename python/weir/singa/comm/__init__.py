@@ -37,11 +37,11 @@ _handles: list[capi.weir_comm] = []     # graphs may use them until the program 
 class Communicator:
     """One rank's end of a communicator, on a device (the default one).
 
-    spec: "auto" for the ranks that weir launch, mpirun or mpiexec has started, and a world of one
-    without such a launcher; "mpi:openmpi", "mpi:mpich"; "local:NAME,rank=R,world=W" for processes
-    of one machine that meet under a name which is theirs alone. timeout: seconds that a collective
-    may take, then it is a CommError on every living rank. order: of sums, "serial" or "tree".
-    Returns when all ranks are there; CommError if some are not.
+    spec: "auto" for the ranks that weir launch, torchrun, mpirun or mpiexec has started, and a
+    world of one without such a launcher; "mpi:openmpi", "mpi:mpich"; "local:NAME,rank=R,world=W"
+    for processes of one machine that meet under a name which is theirs alone. timeout: seconds that
+    a collective may take, then it is a CommError on every living rank. order: of sums, "serial" or
+    "tree". Returns when all ranks are there; CommError if some are not.
 
     All ranks must call the same collectives in the same order. In a world of one they return what
     they are given.

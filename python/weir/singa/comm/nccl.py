@@ -151,7 +151,7 @@ def _local_rank(rank: int) -> int:
     """The number on this machine, as launchers tell it."""
     if os.environ.get("WEIR_COMM", "").startswith("local:"):
         return rank
-    for name in ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"):
+    for name in ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"):
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)

@@ -16,5 +16,5 @@ def refuse_launcher() -> None:
         size = os.environ.get(name, "")
         if size.isdigit() and int(size) > 1:
             raise CommError(f"DistOpt: {name} says that a launcher started {size} processes, but "
-                            "this one is alone: start them by weir launch, or by mpirun or "
+                            "this one is alone: start them by weir launch, torchrun, or mpirun or "
                             "mpiexec of Open MPI or MPICH, or give each an NcclIdHolder")
