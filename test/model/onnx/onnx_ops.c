@@ -142,6 +142,13 @@ static void floor_corner(pb *a)
     attr_text(a, "coordinate_transformation_mode", "asymmetric");
 }
 
+static void crop(pb *a)
+{
+    attr_text(a, "mode", "linear");
+    attr_text(a, "coordinate_transformation_mode", "tf_crop_and_resize");
+    attr_float(a, "extrapolation_value", 7);
+}
+
 static void lanczos(pb *a)
 {
     attr_text(a, "mode", "lanczos");
@@ -327,6 +334,11 @@ static const sample samples[] = {
      {2, {1, 4}, {1, 1.25, 1.75, 2}}, NULL, 19},
     {"Resize", "x,,,s", "x", "s", floor_corner, {{2, {1, 3}, {1, 2, 3}}}, {{1, {2}, {2, 5}}},
      {2, {2, 5}, {1, 1, 2, 2, 3, 1, 1, 2, 2, 3}}, NULL, 19},
+    /* A region of all elements, and one far away. */
+    {"Resize", "x,r,,s", "x", "r,s", crop, {{2, {1, 2}, {1, 2}}},
+     {{1, {4}, {0, 0, 0, 1}}, {1, {2}, {1, 3}}}, {2, {1, 3}, {1, 1.5, 2}}, NULL, 19},
+    {"Resize", "x,r,,s", "x", "r,s", crop, {{2, {1, 2}, {1, 2}}},
+     {{1, {4}, {0, 4e18, 0, 8e18}}, {1, {2}, {1, 2}}}, {2, {1, 2}, {7, 7}}, NULL, 19},
     {"Resize", "x,,,s", "x", "s", lanczos, {{2, {1, 2}, {1, 2}}}, {{1, {2}, {1, 4}}}, {0},
      "mode lanczos", 19},
     {"Resize", "x,,,s", "x", "s", NULL, {{2, {1, 2}, {0}}}, {{1, {2}, {1, 1 << 30}}}, {0},
