@@ -11,7 +11,8 @@
  * Each check is an expression with the value "it held". One program per folder of test/, all with
  * main.c: test_core [SUBSTRING of "file/case"]. A case that leaves allocations of the library alive
  * fails. Each case restarts the random numbers, so a case alone draws what it draws in the suite;
- * WEIR_TEST_SEED changes the seed, WEIR_TEST_PART=2/4 runs each fourth case from the second on. */
+ * WEIR_TEST_SEED changes the seed, WEIR_TEST_PART=2/4 runs each fourth case from the second on,
+ * WEIR_TEST_SLOW=2 prints the seconds of cases that take at least two. */
 #ifndef WEIR_TEST_CHECK_H
 #define WEIR_TEST_CHECK_H
 
@@ -78,6 +79,13 @@ static inline const char *check_device(void)
 {
     const char *const asked = getenv("WEIR_TEST_DEVICE");
     return asked && *asked ? asked : "cpu";
+}
+
+/* Everything is tried where the suite takes a sample: WEIR_TEST_FULL=1. */
+static inline bool check_full(void)
+{
+    const char *const asked = getenv("WEIR_TEST_FULL");
+    return asked && strcmp(asked, "1") == 0;
 }
 
 /* For cases about the CPU's own memory, file or alignment. */

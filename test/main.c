@@ -1,6 +1,7 @@
 /* main.c - runs the registered cases of one test program and counts them. */
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -78,6 +79,24 @@ static bool run_case(const check_case *c, const char *label, uint64_t seed)
     return check_failures == 0;
 }
 
+static double now(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The same; prints the seconds of a case that takes at least `slow`. */
+static bool timed_case(const check_case *c, const char *label, uint64_t seed, double slow)
+{
+    const double began = now();
+    const bool   good = run_case(c, label, seed);
+    const double took = now() - began;
+    if (took >= slow)
+        printf("%.1f s: %s\n", took, label);
+    return good;
+}
+
 /* "^text": labels that begin with it; else those that hold the text. */
 static bool wanted(const char *label, const char *filter)
 {
@@ -90,6 +109,8 @@ int main(int argc, char **argv)
     const bool     list = argc > 1 && strcmp(argv[1], "--list") == 0;
     const char    *filter = list ? "" : argc > 1 ? argv[1] : "";
     const char    *seed_text = getenv("WEIR_TEST_SEED");
+    const char    *slow_text = getenv("WEIR_TEST_SLOW");
+    const double   slow = slow_text ? strtod(slow_text, NULL) : 1e9;
     const uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 1;
     const char    *slash = strrchr(argv[0], '/');
     int            passed = 0, failed = 0;
@@ -111,7 +132,7 @@ int main(int argc, char **argv)
             puts(label);
             continue;
         }
-        if (run_case(c, label, seed))
+        if (timed_case(c, label, seed, slow))
             passed++;
         else
             failed++;

@@ -29,8 +29,8 @@ typedef struct devices {
 
 static int shapes_wanted(void)
 {
-    const char *const count = getenv("WEIR_TEST_SHAPES"), *const full = getenv("WEIR_TEST_FULL");
-    return count ? atoi(count) : full && *full && *full != '0' ? MANY : FEW;
+    const char *const count = getenv("WEIR_TEST_SHAPES");
+    return count ? atoi(count) : check_full() ? MANY : FEW;
 }
 
 static bool devices_open(devices *d)

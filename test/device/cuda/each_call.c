@@ -153,7 +153,7 @@ static long call_fails(work_fn work, const char *function, long nth, bool memory
 static void function_fails(work_fn work, const char *function, long calls, long most,
                            const float want[STEPS])
 {
-    const bool full = getenv("WEIR_TEST_FULL"), allocates = strstr(function, "lloc");
+    const bool full = check_full(), allocates = strstr(function, "lloc");
     const long by = full || allocates ? 1 : 1 + (calls - 1) / most;
     long       seen = 0;
 

@@ -557,8 +557,7 @@ static weir_status job(bool graph, uint64_t *bits)
 
 CASE(every_allocation_fails_in_turn)
 {
-    const char *const text = getenv("WEIR_TEST_FULL");
-    const bool        full = text && strcmp(text, "1") == 0;
+    const bool full = check_full();
 
     for (int graph = 0; graph < 2; graph++) {
         uint64_t want, bits;

@@ -16,12 +16,6 @@ typedef struct job {
     int64_t  points;        /* allocations it makes */
 } job;
 
-static bool full(void)
-{
-    const char *text = getenv("WEIR_TEST_FULL");
-    return text && strcmp(text, "1") == 0;
-}
-
 /* Opens a device, makes a network and data, runs STEPS steps, and closes everything. */
 static weir_status whole_job(const job *j, uint64_t *bits)
 {
@@ -83,7 +77,7 @@ static void fail_at_points(job *j)
 {
     if (!reference(j))
         return;
-    const int64_t stride = full() || j->points < SAMPLES ? 1 : j->points / SAMPLES;
+    const int64_t stride = check_full() || j->points < SAMPLES ? 1 : j->points / SAMPLES;
     int           bad = 0;
 
     for (int64_t n = 0; n < j->points && bad < 5; n += stride) {
@@ -142,7 +136,7 @@ static bool rerun_at(int64_t n, bool sticky, uint64_t want, bool *over)
 static void retry(bool sticky)
 {
     const uint64_t want = train_run(TRAIN_DIGITS, BATCH, 0, 1, NULL);
-    const int64_t  stride = full() ? 1 : sticky ? 13 : 7;
+    const int64_t  stride = check_full() ? 1 : sticky ? 13 : 7;
     bool           over = false;
     int            bad = 0;
 

@@ -9,8 +9,7 @@ enum { BUFFER_BYTES = 2 * CIFAR_RECORD, FORMATS = 4 };
 
 static int rounds(void)
 {
-    const char *text = getenv("WEIR_TEST_FULL");
-    return text && strcmp(text, "1") == 0 ? 20000 : 400;
+    return check_full() ? 20000 : 400;
 }
 
 /* A sound file of each format. Returns its size. */

@@ -8,8 +8,7 @@ enum { BUFFER = 1 << 14 };
 
 static int rounds(void)
 {
-    const char *text = getenv("WEIR_TEST_FULL");
-    return text && strcmp(text, "1") == 0 ? 100000 : 2000;
+    return check_full() ? 100000 : 2000;
 }
 
 static weir_device *open_cpu(void)

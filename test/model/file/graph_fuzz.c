@@ -140,8 +140,7 @@ CASE(wrong_texts_are_explained)
 
 static int rounds(void)
 {
-    const char *text = getenv("WEIR_TEST_FULL");
-    return text && strcmp(text, "1") == 0 ? 200000 : 1500;
+    return check_full() ? 200000 : 1500;
 }
 
 static bool ends_word(char c)

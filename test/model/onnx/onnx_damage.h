@@ -9,8 +9,7 @@ enum { ONNX_CORPUS = 10 };
 /* How often something is tried: with WEIR_TEST_FULL=1, and without. */
 static inline int onnx_rounds(int full, int quick)
 {
-    const char *text = getenv("WEIR_TEST_FULL");
-    return text && strcmp(text, "1") == 0 ? full : quick;
+    return check_full() ? full : quick;
 }
 
 /* Changes some bytes, doubles or cuts out a part. Returns the new size. */

@@ -49,15 +49,15 @@ static weir_status run_with(size_t i, const char *budget, uint64_t bits, size_t 
     return status;
 }
 
-/* Budgets from the whole peak down to where no plan fits; the smallest budget that the error names
- * works. */
+/* Budgets from the whole peak down to where no plan fits, in steps of at most 8 % with
+ * WEIR_TEST_FULL=1; the smallest budget that the error names works. */
 CASE(every_budget_keeps_the_bits)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(nets); i++) {
         const uint64_t bits = train_run(nets[i].net, nets[i].batch, nets[i].side, STEPS,
                                         &(weir_step_options){.graph = false});
         size_t         planned = 0, smallest = 0;
-        const int      step = nets[i].net == TRAIN_RESNET18 ? 20 : 8;
+        const int      step = (nets[i].net == TRAIN_RESNET18 ? 20 : 8) * (check_full() ? 1 : 2);
         for (int percent = 100; percent > 0 && smallest == 0; percent -= step) {
             char budget[32];
             snprintf(budget, sizeof budget, "%d%%", percent);
@@ -347,7 +347,7 @@ CASE(fails_at_every_point)
 {
     const weir_step_options how = {.graph = true, .plan = {.budget = "96%", .measure = true}};
 
-    for (int64_t nth = 0;; nth += 1 + nth / 6) {
+    for (int64_t nth = 0;; nth += 1 + nth / (check_full() ? 6 : 2)) {
         train t;
         CHECK_OR_RETURN(train_open(&t, TRAIN_DIGITS, 16, 0, &how) == WEIR_OK);
         weir_mem_fail_nth(nth, false);

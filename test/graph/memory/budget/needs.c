@@ -38,6 +38,8 @@ CASE(the_smallest_budget_works)
 
     for (size_t i = 0; i < ARRAY_LENGTH(nets); i++)
         for (size_t k = 0; k < ARRAY_LENGTH(policies); k++) {
+            if (!check_full() && (i + k) % 2)
+                continue;
             weir_plan_options how = {.policy = policies[k], .budget = "none of its business",
                                      .cache = "/nowhere", .measure = true, .profile_steps = 3};
             weir_graph_needs  n, again;

@@ -507,7 +507,7 @@ CASE(fails_at_every_point)
     uint64_t bits[1];
 
     plain_bits(1, bits);
-    for (int64_t nth = 0; fails_once(nth, true, bits); nth += 1 + nth / 6)
+    for (int64_t nth = 0; fails_once(nth, true, bits); nth += 1 + nth / (check_full() ? 6 : 2))
         ;
     for (int64_t nth = 0; fails_once(nth, false, bits); nth++)
         ;

@@ -92,7 +92,7 @@ CASE(replan_failing_memory)
     const uint64_t          bits = train_run(TRAIN_DIGITS, BATCH, 0, 3, &(weir_step_options){0});
     bool                    failed = true;
 
-    for (int64_t n = 0; failed && n < 1000000; n += 1 + n / 3) {
+    for (int64_t n = 0; failed && n < 1000000; n += 1 + n / (check_full() ? 3 : 1)) {
         clockwork w = {0};
         train     t;
         const int64_t alive = weir_mem_alive();

@@ -299,7 +299,7 @@ CASE(failing_memory_does_not_lose_a_graph_that_is_planned_again)
     for (int sticky = 0; sticky < 2; sticky++) {
         int64_t n = 0;
         while (refit_fails_at(n, sticky, &bits) && n < 1 << 20)
-            n += n < 12 ? 1 : n / 2;
+            n += n < 12 ? 1 : check_full() ? n / 2 : n;
         CHECK(n > 12 && n < 1 << 20);
     }
 }

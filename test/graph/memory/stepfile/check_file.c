@@ -53,8 +53,7 @@ static size_t damage(char *at, size_t n, int how)
 
 CASE(damaged_plans_never_crash)
 {
-    const char               *full = getenv("WEIR_TEST_FULL");
-    const int                 rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
+    const int                 rounds = check_full() ? 20000 : 300;
     int                       seen[2] = {0, 0};
     folder                    f;
     weir_stepfile_plan_stats  stats;

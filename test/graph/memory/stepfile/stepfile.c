@@ -55,8 +55,7 @@ CASE(damaged_steps_never_crash)
 {
     static char        at[BUFFER_BYTES];
     static const char *budgets[] = {NULL, "100%", "70%", "40%", "12345"};
-    const char        *full = getenv("WEIR_TEST_FULL");
-    const int          rounds = full && strcmp(full, "1") == 0 ? 20000 : 300;
+    const int          rounds = check_full() ? 20000 : 300;
     int                seen[2] = {0, 0};
     folder             f;
     CHECK_OR_RETURN(chain(at) > 1000 && folder_make(&f));
