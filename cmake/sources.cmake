@@ -27,7 +27,8 @@ weir_sources(sim src/device/sim sim spec)
 weir_sources(comm src/device/comm communicator kinds launcher local model order rounds wire)
 
 weir_sources(cpu src/device/cpu amx cpu isa model)
-weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas openblas_product)
+weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas
+    openblas_product)
 weir_sources(cpu src/device/cpu/kernels attention callback collective compare conv conv_grad_w
     elementwise gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign
     slice softmax swap update widen)
