@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "device/common/div.h"
 #include "device/cpu/context.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/gemm/onednn.h"
@@ -32,20 +33,10 @@ enum {
     STRIP_BYTES = 16 * 1024 /* of the strip that small products pack on the stack */
 };
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The largest part if n is divided into equal parts of at most `most`. */
 static int64_t even_part(int64_t n, int64_t most)
 {
-    return n == 0 ? 1 : divide_up(n, divide_up(n, most));
+    return n == 0 ? 1 : ceil_div(n, ceil_div(n, most));
 }
 
 /* ---- small products: no packing, except of strips that are transposed or not full ---- */
@@ -61,16 +52,16 @@ static void run_small(const weir_gemm *g, const void *a, const void *b, void *c,
     _Alignas(64) char             strip[STRIP_BYTES];
 
     for (int64_t j = 0; j < s->n; j += k->nr) {
-        const int  cols = (int)smaller(k->nr, s->n - j);
+        const int  cols = (int)min64(k->nr, s->n - j);
         const bool pack = s->tb || cols < k->nr;
         for (int64_t p = 0; p < s->k; p += depth) {
-            const int64_t kp = pack ? smaller(depth, s->k - p) : s->k;
+            const int64_t kp = pack ? min64(depth, s->k - p) : s->k;
             const char   *at =
                 (const char *)b + (s->tb ? j * s->ldb + p : p * s->ldb + j) * (int64_t)g->size;
             if (pack)
                 k->pack(strip, k->nr, cols, kp, at, s->ldb, s->tb);
             for (int64_t i = 0; i < s->m; i += g->mr)
-                k->direct((int)smaller(g->mr, s->m - i), cols, kp,
+                k->direct((int)min64(g->mr, s->m - i), cols, kp,
                           (const char *)a + (i * rs + p * cs) * (int64_t)g->size, rs, cs,
                           pack ? strip : at, pack ? k->nr : s->ldb,
                           (char *)c + (i * s->ldc + j) * (int64_t)g->size, s->ldc, add || p > 0);
@@ -107,9 +98,9 @@ static void pack_some(const block *x, const packing *p, int64_t first, int64_t e
     const int64_t                 size = (int64_t)x->g->size;
     for (int64_t q = 0; q < p->kp; q += PACK_DEPTH)
         for (int64_t r = first; r < end; r += p->width) {
-            const int64_t n = smaller(p->width, p->count - r), wide = n > p->least ? n : p->least;
+            const int64_t n = min64(p->width, p->count - r), wide = n > p->least ? n : p->least;
             k->pack(p->to + (r * p->kp + q * wide) * size, (int)wide, (int)n,
-                    smaller(PACK_DEPTH, p->kp - q),
+                    min64(PACK_DEPTH, p->kp - q),
                     p->from + (p->along ? r * p->ld + q : q * p->ld + r) * size, p->ld, p->along);
         }
 }
@@ -120,20 +111,20 @@ static void pack_task(void *ctx, int64_t task)
     const weir_gemm_shape *const  s = &x->g->shape;
     const weir_gemm_kernel *const k = x->g->with;
     const int64_t                 size = (int64_t)x->g->size, mr = x->g->mr;
-    const int64_t                 groups = divide_up(x->npanels, PACK_PANELS);
+    const int64_t                 groups = ceil_div(x->npanels, PACK_PANELS);
     if (task < groups) {
         const packing p = {
             .from = x->a + (s->ta ? x->p * s->lda + x->i : x->i * s->lda + x->p) * size,
             .to = x->panels, .ld = s->lda, .width = mr, .count = x->mi, .kp = x->kp,
             .along = !s->ta};
-        pack_some(x, &p, task * PACK_PANELS * mr, smaller((task + 1) * PACK_PANELS * mr, x->mi));
+        pack_some(x, &p, task * PACK_PANELS * mr, min64((task + 1) * PACK_PANELS * mr, x->mi));
         return;
     }
     const packing p = {.from = x->b + (s->tb ? x->j * s->ldb + x->p : x->p * s->ldb + x->j) * size,
                        .to = x->strips, .ld = s->ldb, .width = k->nr, .least = k->nr,
                        .count = x->nj, .kp = x->kp, .along = s->tb};
     const int64_t wide = PACK_PANELS * k->nr, first = (task - groups) * wide;
-    pack_some(x, &p, first, smaller(first + wide, x->nj));
+    pack_some(x, &p, first, min64(first + wide, x->nj));
 }
 
 static void tile_task(void *ctx, int64_t task)
@@ -142,15 +133,15 @@ static void tile_task(void *ctx, int64_t task)
     const weir_gemm *const        g = x->g;
     const weir_gemm_kernel *const k = g->with;
     const int64_t                 size = (int64_t)g->size, ldc = g->shape.ldc;
-    const int64_t q0 = task / x->tiles_across * g->tm, q1 = smaller(q0 + g->tm, x->tiles_down);
-    const int64_t s0 = task % x->tiles_across * g->tn, s1 = smaller(s0 + g->tn, x->nstrips);
+    const int64_t q0 = task / x->tiles_across * g->tm, q1 = min64(q0 + g->tm, x->tiles_down);
+    const int64_t s0 = task % x->tiles_across * g->tn, s1 = min64(s0 + g->tn, x->nstrips);
 
     for (int64_t q = q0; q < q1; q++) {
         const int64_t i = q * g->mr;
-        const int     rows = (int)smaller(g->mr, x->mi - i);
+        const int     rows = (int)min64(g->mr, x->mi - i);
         for (int64_t s = s0; s < s1; s++) {
             const int64_t     j = s * k->nr;
-            const int         cols = (int)smaller(k->nr, x->nj - j);
+            const int         cols = (int)min64(k->nr, x->nj - j);
             const char *const strip = x->strips + j * x->kp * size;
             const char *const bias = x->bias ? x->bias + (x->j + j) * size : NULL;
             char *const       c = x->c + ((x->i + i) * ldc + x->j + j) * size;
@@ -176,20 +167,20 @@ static void each(const weir_gemm *g, weir_threads *t, int64_t tasks, weir_task_f
 
 static size_t panel_bytes(const weir_gemm *g)
 {
-    const size_t n = g->panels ? (size_t)(smaller(g->mb, g->shape.m) * g->kb) * g->size : 0;
+    const size_t n = g->panels ? (size_t)(min64(g->mb, g->shape.m) * g->kb) * g->size : 0;
     return (n + 63) & ~(size_t)63;
 }
 
 static void run_block(const weir_gemm *g, weir_threads *t, block *x)
 {
     const weir_gemm_kernel *const k = g->with;
-    x->tiles_down = divide_up(x->mi, g->mr);
+    x->tiles_down = ceil_div(x->mi, g->mr);
     x->npanels = g->panels ? x->tiles_down : 0;
-    x->nstrips = divide_up(x->nj, k->nr);
-    x->tiles_across = divide_up(x->nstrips, g->tn);
-    each(g, t, divide_up(x->npanels, PACK_PANELS) + divide_up(x->nstrips, PACK_PANELS), pack_task,
+    x->nstrips = ceil_div(x->nj, k->nr);
+    x->tiles_across = ceil_div(x->nstrips, g->tn);
+    each(g, t, ceil_div(x->npanels, PACK_PANELS) + ceil_div(x->nstrips, PACK_PANELS), pack_task,
          x);
-    each(g, t, divide_up(x->tiles_down, g->tm) * x->tiles_across, tile_task, x);
+    each(g, t, ceil_div(x->tiles_down, g->tm) * x->tiles_across, tile_task, x);
 }
 
 static void run_blocks(const weir_gemm *g, const void *a, const void *b, const void *bias, void *c,
@@ -199,13 +190,13 @@ static void run_blocks(const weir_gemm *g, const void *a, const void *b, const v
     block x = {.g = g, .a = a, .b = b, .c = c, .panels = work};
     x.strips = x.panels + panel_bytes(g);
     for (x.j = 0; x.j < s->n; x.j += g->nb) {
-        x.nj = smaller(g->nb, s->n - x.j);
+        x.nj = min64(g->nb, s->n - x.j);
         for (x.p = 0; x.p < s->k; x.p += g->kb) {
-            x.kp = smaller(g->kb, s->k - x.p);
+            x.kp = min64(g->kb, s->k - x.p);
             x.add = add || x.p > 0;
             x.bias = x.p + x.kp == s->k ? bias : NULL;
             for (x.i = 0; x.i < s->m; x.i += g->mb) {
-                x.mi = smaller(g->mb, s->m - x.i);
+                x.mi = min64(g->mb, s->m - x.i);
                 run_block(g, t, &x);
             }
         }
@@ -286,13 +277,13 @@ void weir_gemm_run_bias(const weir_gemm *g, const void *a, const void *b, const 
  * tasks. */
 static void plan_tiles(weir_gemm *g, int64_t nr)
 {
-    const int64_t panels = divide_up(smaller(g->mb, g->shape.m), g->mr);
-    const int64_t strips = divide_up(smaller(g->nb, g->shape.n), nr);
+    const int64_t panels = ceil_div(min64(g->mb, g->shape.m), g->mr);
+    const int64_t strips = ceil_div(min64(g->nb, g->shape.n), nr);
     const int64_t each = panels / TASKS;
-    g->tm = each < 1 ? 1 : smaller(each, TILE_PANELS);
+    g->tm = each < 1 ? 1 : min64(each, TILE_PANELS);
     g->tn = strips;
-    while (g->tn > 1 && divide_up(panels, g->tm) * divide_up(strips, g->tn) < TASKS / 2)
-        g->tn = divide_up(g->tn, 2);
+    while (g->tn > 1 && ceil_div(panels, g->tm) * ceil_div(strips, g->tn) < TASKS / 2)
+        g->tn = ceil_div(g->tn, 2);
 }
 
 /* True if rows of A can be read where they are. */
@@ -321,9 +312,9 @@ static void plan_own(weir_gemm *g, double volume)
     g->panels = !reads_rows(&g->shape, g->size);
     g->mb = g->panels ? ROWS_AT_A_TIME / g->mr * g->mr : g->shape.m;
     g->nb = BLOCK_BYTES / ((int64_t)g->size * g->kb);
-    g->nb = divide_up(even_part(g->shape.n, g->nb), k->nr) * k->nr;
+    g->nb = ceil_div(even_part(g->shape.n, g->nb), k->nr) * k->nr;
     plan_tiles(g, k->nr);
-    const int64_t columns = divide_up(smaller(g->nb, g->shape.n), k->nr) * k->nr;
+    const int64_t columns = ceil_div(min64(g->nb, g->shape.n), k->nr) * k->nr;
     g->work = panel_bytes(g) + (size_t)(columns * g->kb) * g->size;
 }
 
@@ -394,7 +385,7 @@ static bool onednn_leads(const weir_gemm *g)
     if (__builtin_cpu_is("amd"))
         return true;
 #endif
-    return smaller(s->m, smaller(s->n, s->k)) <= SKINNY;
+    return min64(s->m, min64(s->n, s->k)) <= SKINNY;
 }
 
 bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want)

@@ -82,6 +82,7 @@ static void *open_beside(int flags)
     return dlopen(path, flags);
 }
 
+/* Where we use OpenMP, the library's OpenMP build comes first: it starts no threads beside ours. */
 static void *open_first(void)
 {
     static const char *const names[] = {
@@ -196,7 +197,7 @@ static weir_status warm(weir_openblas *b, weir_threads *t)
 
     if (n <= built_for(b->config) && (!b->openmp || same_openmp(b->lib)))
         WEIR_TRY(make_buffers(b->lib, n, &b->alone));
-    b->set_threads(b->alone && !b->openmp ? 1 : n);
+    b->set_threads(weir_openblas_threads(b, t));
     if (b->alone)
         weir_parallel(t, n, warm_task, b);
     else

@@ -28,6 +28,13 @@ typedef struct weir_openblas {
  * which is no failure. Fails only if memory runs out. */
 weir_status weir_cpu_blas(weir_device *d, const weir_openblas **out);
 
+/* The number of threads to set in the library for calls with `t`: one in a library that would start
+ * its own beside ours. */
+static inline int weir_openblas_threads(const weir_openblas *b, const weir_threads *t)
+{
+    return b->alone && !b->openmp ? 1 : weir_threads_count(t);
+}
+
 /* Why weir_cpu_blas gives NULL: part of a sentence, valid until the device closes. */
 const char *weir_cpu_blas_why(weir_device *d);
 

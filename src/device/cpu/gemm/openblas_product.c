@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "core/status.h"
+#include "device/common/div.h"
 
 enum {
     ALIGN = 16,         /* elements that a part's sides are multiples of, a cache line of floats */
@@ -24,16 +25,6 @@ typedef struct product {
     int64_t                across, rows, columns;
     bool                   add;
 } product;
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* C[m][n] (+)= op(A) op(B) of the product's matrices, from these elements on. */
 static void multiply(const product *p, const void *a, const void *b, void *c, int64_t m, int64_t n)
@@ -60,8 +51,8 @@ static void part_task(void *ctx, int64_t task)
     if (i >= s->m)
         return;
     multiply(p, p->a + (s->ta ? i : i * s->lda) * size, p->b + (s->tb ? j * s->ldb : j) * size,
-             p->c + (i * s->ldc + j) * size, smaller(p->rows, s->m - i),
-             smaller(p->columns, s->n - j));
+             p->c + (i * s->ldc + j) * size, min64(p->rows, s->m - i),
+             min64(p->columns, s->n - j));
 }
 
 /* Sets the sides of the parts and returns how many there are. Each row of parts packs B again, each
@@ -75,11 +66,11 @@ static int64_t divide(product *p, int threads)
         if (threads % down || (least > 0 && packed >= least))
             continue;
         least = packed;
-        p->rows = divide_up(divide_up(m, down), ALIGN) * ALIGN;
-        p->columns = divide_up(divide_up(n, threads / down), ALIGN) * ALIGN;
+        p->rows = ceil_div(ceil_div(m, down), ALIGN) * ALIGN;
+        p->columns = ceil_div(ceil_div(n, threads / down), ALIGN) * ALIGN;
     }
-    p->across = divide_up(n, p->columns);
-    return divide_up(m, p->rows) * p->across;
+    p->across = ceil_div(n, p->columns);
+    return ceil_div(m, p->rows) * p->across;
 }
 
 bool weir_openblas_fits(const weir_gemm_shape *s)
@@ -90,7 +81,7 @@ bool weir_openblas_fits(const weir_gemm_shape *s)
 
 weir_status weir_openblas_ready(const weir_openblas *b, const weir_threads *t)
 {
-    const int threads = b->alone && !b->openmp ? 1 : weir_threads_count(t);
+    const int threads = weir_openblas_threads(b, t);
     WEIR_TRY(weir_threads_lend(t));
     if (b->get_threads() != threads)
         b->set_threads(threads);
