@@ -86,7 +86,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The same; prints the seconds of a case that takes at least `slow`. */
+/* Runs a case, and prints its seconds if it takes at least `slow`. */
 static bool timed_case(const check_case *c, const char *label, uint64_t seed, double slow)
 {
     const double began = now();

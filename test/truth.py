@@ -93,7 +93,7 @@ def mistakes(case, base, budget):
 
 class Table:
     def __init__(self):
-        self.rows, self.passed, self.failed = [], 0, 0
+        self.rows, self.passed, self.failed, self.begin = [], 0, 0, time.monotonic()
 
     def add(self, model, policy, budget, base, case, wrong):
         self.passed += not wrong
@@ -107,9 +107,10 @@ class Table:
                 f"{case['libraries']} | {' | '.join(map(str, case['growth'] or '--'))} | "
                 f"{'; '.join(wrong) or 'yes'} |")
 
-    def write(self, args, seconds):
+    def write(self, args):
         """All cases so far."""
         if args.out:
+            seconds = time.monotonic() - self.begin
             args.out.write_text("\n".join([
                 "# Planned, measured and bits within byte budgets", "",
                 f"`python3 test/truth.py BUILD --models {' '.join(args.models)} --budgets "
@@ -164,7 +165,7 @@ def run_threads(args, table):
         case = train(args.weir, [*MODELS["wide"], "--budget", str(budget)], args.steps, **settings)
         table.add(f"wide, 2 threads of {library}", "auto", budget, base, case,
                   mistakes(case, base, budget))
-    table.write(args, time.monotonic() - args.begin)
+    table.write(args)
 
 
 def main():
@@ -180,14 +181,14 @@ def main():
     args.models = args.models or (list(MODELS) if args.full else QUICK)
     args.budgets = args.budgets or (12 if args.full else 3)
     args.steps = args.steps or (20 if args.full else 6)
-    table, args.begin = Table(), time.monotonic()
+    table = Table()
     for model in args.models:
         base = train(args.weir, MODELS[model], args.steps)
         if "error" in base:
             sys.exit(f"{model}: {base['error']}")
         for policy in POLICIES:
             run_policy(args, table, model, policy, base)
-            table.write(args, time.monotonic() - args.begin)
+            table.write(args)
     run_threads(args, table)
     print(f"truth: {table.passed} passed, {table.failed} failed")
     sys.exit(table.failed > 0)
