@@ -87,6 +87,9 @@ class Place:
         if name in ("jansson", "onednn"):
             library = {"jansson": "WEIR_JANSSON_LIBRARY", "onednn": "WEIR_DNNL_LIBRARY"}[name]
             return self.cached(f"WEIR_{name.upper()}") != "OFF" and self.cached(library)
+        if name == "avx512":
+            with open("/proc/cpuinfo", encoding="utf-8") as f:
+                return " avx512f " in f.read()
         if name == "python":
             return os.path.isdir(os.path.join(self.build, "python", "weir"))
         if name == "emulated":
