@@ -58,7 +58,7 @@ WEIR_BUILD="$work/none" "$python" "$root/bench/capacity.py" lenet >"$work/said" 
 says err "there is no program $work/none/weir"
 
 if "$python" -c 'import onnx' 2>/dev/null; then
-    "$python" "$root/bench/onnx_backend.py" "$build/libweir.so" >"$work/said" 2>"$work/err"
+    "$python" "$root/bench/onnx/backend.py" "$build/libweir.so" >"$work/said" 2>"$work/err"
     check "$?" "no case of onnx.backend.test is wrong: $(cat "$work/said")"
     passed_cases=$(sed -n 's/^node: .* cases, \([0-9]*\) passed.*/\1/p' "$work/said")
     [ "${passed_cases:-0}" -ge 1200 ]

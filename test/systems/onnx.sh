@@ -35,7 +35,7 @@ echo "onnx: the package's version is $version"
 
 # cases SET LEAST: runs a set of the cases, of which LEAST must pass.
 cases() {
-    "$python" -W ignore "$root/bench/onnx_backend.py" "$build/libweir.so" --set "$1" --list wrong \
+    "$python" -W ignore "$root/bench/onnx/backend.py" "$build/libweir.so" --set "$1" --list wrong \
         >"$work/log" 2>&1
     code=$?
     counts=$(sed -n "s/^$1: [0-9]* cases, //p" "$work/log" |

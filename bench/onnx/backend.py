@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""onnx_backend.py - runs the node tests of the onnx package: how many pass, are refused, are wrong.
+"""backend.py - runs the node tests of the onnx package: how many pass, are refused, are wrong.
 
-    onnx_backend.py [LIBRARY] [--only TEXT] [--list refused|wrong|passed] [--set node|simple|...]
+    backend.py [LIBRARY] [--only TEXT] [--list refused|wrong|passed] [--set node|simple|...]
                     [--table FILE]
 
 LIBRARY: libweir.so (default: that of the folder WEIR_BUILD, or of build). Needs the packages onnx
@@ -229,7 +229,7 @@ def run_case(library, case):
 
 def write_table(path, kind, counts, reasons):
     lines = [f"# onnx.backend.test, {kind} cases, onnx {onnx.__version__}", "",
-             "Written by `bench/onnx_backend.py --table`: each case with the graph off and on.", "",
+             "Written by `bench/onnx/backend.py --table`: each case with the graph off and on.", "",
              "| cases | passed | refused in a sentence | wrong |", "|---:|---:|---:|---:|",
              f"| {sum(counts.values())} | {counts['passed']} | {counts['refused']} | "
              f"{counts['wrong']} |", "", "| refused | why |", "|---:|---|"]
