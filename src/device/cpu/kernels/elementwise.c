@@ -424,6 +424,11 @@ weir_half_fn weir_cpu_widen(weir_dtype t)
     return t < WEIR_ROW_TYPES ? halves(weir_cpu_isa())[t].widen : NULL;
 }
 
+weir_half_fn weir_cpu_narrow(weir_dtype t)
+{
+    return t < WEIR_ROW_TYPES ? halves(weir_cpu_isa())[t].narrow : NULL;
+}
+
 /* Results that no step reads are rounded when they are written. */
 static void bind_rounding(chain *p, const weir_ew_program *prog, const weir_half_entry *half)
 {

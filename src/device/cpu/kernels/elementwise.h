@@ -37,8 +37,9 @@ typedef struct weir_half_entry {
 /* [WEIR_ROW_TYPES]; NULL for types other than halves. */
 extern const weir_half_entry weir_halves_base[], weir_halves_avx2[], weir_halves_avx512[];
 
-/* The function that widens a type to f32; NULL for types other than halves. */
+/* The functions that widen a type to f32 and narrow f32 to it; NULL for types other than halves. */
 weir_half_fn weir_cpu_widen(weir_dtype t);
+weir_half_fn weir_cpu_narrow(weir_dtype t);
 
 /* Serves every row of elementwise.def. */
 weir_status weir_cpu_elementwise(weir_device *d, const weir_call *c, weir_kernel *out);

@@ -4,6 +4,7 @@
  * contraction or approximations, so every instruction set gives the same bits. Integers that may
  * wrap are computed unsigned. Rows of f16 and bf16 convert a few hundred elements to f32, compute
  * there, and round once. */
+#include "device/cpu/half_lanes.h"
 #include "device/cpu/kernels/elementwise.h"
 
 /* Rows that call libm stay scalar in f64, which clang would report. */
@@ -151,19 +152,31 @@ enum { HALF_BLOCK = 256 };
     {                                                                                              \
         const uint16_t *const f = from;                                                            \
         float *const          t = to;                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
+        int64_t               i = 0;                                                               \
+        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
+            weir_widen_lanes_##id(t + i, f + i);                                                   \
+        for (; i < n; i++)                                                                         \
             t[i] = weir_from_##id(f[i]);                                                           \
     }                                                                                              \
     static void narrow_##id(int64_t n, void *restrict to, const void *restrict from)               \
     {                                                                                              \
         const float *const f = from;                                                               \
         uint16_t *const    t = to;                                                                 \
-        for (int64_t i = 0; i < n; i++)                                                            \
+        int64_t            i = 0;                                                                  \
+        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
+            weir_narrow_lanes_##id(t + i, f + i);                                                  \
+        for (; i < n; i++)                                                                         \
             t[i] = weir_to_##id(f[i]);                                                             \
     }                                                                                              \
     static void round_##id(int64_t n, float *x)                                                    \
     {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
+        uint16_t half[HALF_LANES];                                                                 \
+        int64_t  i = 0;                                                                            \
+        for (; i + HALF_LANES <= n; i += HALF_LANES) {                                             \
+            weir_narrow_lanes_##id(half, x + i);                                                   \
+            weir_widen_lanes_##id(x + i, half);                                                    \
+        }                                                                                          \
+        for (; i < n; i++)                                                                         \
             x[i] = weir_from_##id(weir_to_##id(x[i]));                                             \
     }                                                                                              \
     static void through_##id(weir_row_fn row, int arity, int64_t n, void *out,                     \

@@ -14,6 +14,7 @@
 #include "device/common/div.h"
 #include "device/common/copy_axes.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/kernels/elementwise.h"
 #include "device/cpu/run.h"
 
 /* to[i] = from[i * stride] */
@@ -27,6 +28,8 @@ enum {
 /* A unit of work is one block of `row` x `inner` at one position of the other axes. */
 typedef struct move {
     run_fn    run;
+    /* In place of run where inner is contiguous on both sides; or NULL. */
+    weir_half_fn adjacent;
     size_t    in_size, out_size;
     int64_t   units, per_task;
     int64_t   row_block, inner_block, row_blocks, inner_blocks;
@@ -194,6 +197,12 @@ static run_fn run_of(weir_dtype from, weir_dtype to)
             t[i * to_stride] = f[i * stride];                                                      \
     } while (0)
 
+/* Between f32 and halves there are vector instructions. */
+static weir_half_fn adjacent_of(weir_dtype from, weir_dtype to)
+{
+    return to == WEIR_F32 ? weir_cpu_widen(from) : from == WEIR_F32 ? weir_cpu_narrow(to) : NULL;
+}
+
 /* to[i * to_stride] = from[i * stride] */
 static void copy_strided(int64_t n, void *to, int64_t to_stride, const void *from, int64_t stride,
                          size_t size)
@@ -269,6 +278,8 @@ static void run_unit(const move *m, const char *src, char *dst, int64_t unit)
         const char *const from = src + (in + j * m->row.in) * (int64_t)m->in_size;
         if (m->strided)
             copy_strided(n, to, m->inner.out, from, m->inner.in, m->out_size);
+        else if (m->adjacent && m->inner.in == 1)
+            m->adjacent(n, to, from);
         else
             m->run(n, to, from, m->inner.in);
     }
@@ -402,6 +413,7 @@ weir_status weir_cpu_copy(weir_device *d, const weir_call *c, weir_kernel *out)
     if (!m)
         return WEIR_ERR_NOMEM;
     *m = (move){.run = run_of(in->desc.dtype, to->desc.dtype),
+                .adjacent = adjacent_of(in->desc.dtype, to->desc.dtype),
                 .in_size = weir_dtype_size(in->desc.dtype),
                 .out_size = weir_dtype_size(to->desc.dtype)};
     if (!empty)

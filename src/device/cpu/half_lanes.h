@@ -1,0 +1,92 @@
+/* half_lanes.h - conversions of four and eight halves at a time, for files that are compiled once
+ * per instruction set. The bits are those of core/half.h; F16C has instructions for f16. */
+#ifndef WEIR_DEVICE_CPU_HALF_LANES_H
+#define WEIR_DEVICE_CPU_HALF_LANES_H
+
+#include "core/half.h"
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+enum { HALF_LANES = 8 };
+
+/* ---- eight ---- */
+
+static inline void weir_widen_lanes_bf16(float *to, const uint16_t *from)
+{
+    for (int i = 0; i < HALF_LANES; i++)
+        to[i] = weir_from_bf16(from[i]);
+}
+
+static inline void weir_narrow_lanes_bf16(uint16_t *to, const float *from)
+{
+    for (int i = 0; i < HALF_LANES; i++)
+        to[i] = weir_to_bf16(from[i]);
+}
+
+static inline void weir_widen_lanes_f16(float *to, const uint16_t *from)
+{
+#if defined(__F16C__)
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const void *)from)));
+#else
+    for (int i = 0; i < HALF_LANES; i++)
+        to[i] = weir_from_f16(from[i]);
+#endif
+}
+
+static inline void weir_narrow_lanes_f16(uint16_t *to, const float *from)
+{
+#if defined(__F16C__)
+    _mm_storeu_si128((void *)to,
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+#else
+    for (int i = 0; i < HALF_LANES; i++)
+        to[i] = weir_to_f16(from[i]);
+#endif
+}
+
+/* ---- four ---- */
+
+static inline void weir_widen_four_bf16(float *to, const uint16_t *from)
+{
+    typedef uint16_t narrow __attribute__((vector_size(8)));
+    typedef uint32_t wide __attribute__((vector_size(16)));
+    narrow h;
+    memcpy(&h, from, sizeof h);
+    const wide w = __builtin_convertvector(h, wide) << 16;
+    memcpy(to, &w, sizeof w);
+}
+
+static inline void weir_widen_four_f16(float *to, const uint16_t *from)
+{
+#if defined(__F16C__)
+    _mm_storeu_ps(to, _mm_cvtph_ps(_mm_loadl_epi64((const void *)from)));
+#else
+    for (int i = 0; i < HALF_LANES / 2; i++)
+        to[i] = weir_from_f16(from[i]);
+#endif
+}
+
+/* ---- f32 as a half has it; n is 4 or 8 ---- */
+
+static inline void weir_round_some_bf16(float *to, const float *from, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = weir_from_bf16(weir_to_bf16(from[i]));
+}
+
+static inline void weir_round_some_f16(float *to, const float *from, int n)
+{
+#if defined(__F16C__)
+    for (int i = 0; i < n; i += 4) {
+        const __m128i half = _mm_cvtps_ph(_mm_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm_storeu_ps(to + i, _mm_cvtph_ps(half));
+    }
+#else
+    for (int i = 0; i < n; i++)
+        to[i] = weir_from_f16(weir_to_f16(from[i]));
+#endif
+}
+
+#endif
