@@ -27,7 +27,7 @@ weir_sources(sim src/device/sim sim spec)
 weir_sources(comm src/device/comm communicator kinds launcher local model order rounds wire)
 
 weir_sources(cpu src/device/cpu amx cpu isa model)
-weir_sources(cpu src/device/cpu/gemm gemm im2col library_copy onednn onednn_defect openblas
+weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas
     openblas_product)
 weir_sources(cpu src/device/cpu/kernels attention callback collective compare conv conv_grad_w
     elementwise gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign

@@ -1,8 +1,9 @@
 /* products.c - matrix products of a transformer's step by each implementation, as shares of the
  * processor's multiply-add peak.
  *
- * `products [THREADS [ROUNDS [SHAPE...]]]` prints a table; a shape is 128x10x784 for m, n, k, with
- * ta or tb behind it where an operand is stored transposed.
+ * `products [THREADS [ROUNDS [TYPE] [SHAPE...]]]` prints a table. The type is f32, bf16 or f16; a
+ * library that has no product of halves computes one in f32, between conversions. A shape is
+ * 128x10x784 for m, n, k, with ta or tb behind it where an operand is stored transposed.
  *
  * In each round a loop of multiply-adds in registers and each implementation take turns; a time is
  * the smallest of all rounds, a share is that time's rate over the highest rate of the loop. Each
@@ -126,7 +127,7 @@ static void check(weir_status s)
     }
 }
 
-static weir_tensor *operand(job *j, int64_t rows, int64_t cols)
+static weir_tensor *operand(job *j, weir_dtype type, int64_t rows, int64_t cols)
 {
     weir_tensor *const t = weir_input(j->dev, weir_2d(WEIR_F32, rows, cols));
     float *const       x = malloc((size_t)(rows * cols) * sizeof *x);
@@ -136,18 +137,22 @@ static weir_tensor *operand(job *j, int64_t rows, int64_t cols)
         x[i] = (float)(i * 7919 % 2003) * 0.001f - 1;
     check(weir_write(t, x, (size_t)(rows * cols) * sizeof *x));
     free(x);
-    return t;
+    if (type == WEIR_F32)
+        return t;
+    weir_tensor *const half = weir_retain(weir_cast(t, type));
+    weir_release(t);
+    return half;
 }
 
 /* False if the library is missing. */
-static bool prepare(job *j, const shape *s, const char *library, int threads)
+static bool prepare(job *j, const shape *s, weir_dtype type, const char *library, int threads)
 {
     *j = (job){.best = INFINITY};
     setenv("WEIR_GEMM", library, 1);
     j->dev = weir_device_open("cpu", &(weir_device_options){.threads = threads});
     for (int i = 0; i < SETS; i++) {
-        j->a[i] = s->ta ? operand(j, s->k, s->m) : operand(j, s->m, s->k);
-        j->b[i] = s->tb ? operand(j, s->n, s->k) : operand(j, s->k, s->n);
+        j->a[i] = s->ta ? operand(j, type, s->k, s->m) : operand(j, type, s->m, s->k);
+        j->b[i] = s->tb ? operand(j, type, s->n, s->k) : operand(j, type, s->k, s->n);
     }
     j->graph = weir_graph_begin(j->dev);
     for (int i = 0; i < SETS; i++)
@@ -176,13 +181,14 @@ static void finish(job *j)
 }
 
 /* Measures a shape; adds each library's time, weighted equally, to total. */
-static void row(const shape *s, int threads, int rounds, double total[LIBRARIES + 1])
+static void row(const shape *s, weir_dtype type, int threads, int rounds,
+                double total[LIBRARIES + 1])
 {
     const double operations = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     job          jobs[LIBRARIES];
     double       top = 0;
     for (int i = 0; i < LIBRARIES; i++)
-        prepare(&jobs[i], s, libraries[i], threads);
+        prepare(&jobs[i], s, type, libraries[i], threads);
     for (int r = 0; r < rounds; r++) {
         top = fmax(top, peak(threads));
         for (int i = 0; i < LIBRARIES; i++)
@@ -212,25 +218,38 @@ static bool parse(const char *text, shape *s)
     return true;
 }
 
+static bool parse_type(const char *text, weir_dtype *type)
+{
+    static const weir_dtype types[] = {WEIR_F32, WEIR_BF16, WEIR_F16};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(text, weir_dtype_name(types[i])) == 0) {
+            *type = types[i];
+            return true;
+        }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
-    const int threads = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 10;
-    double    total[LIBRARIES + 1] = {0};
+    const int  threads = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 10;
+    weir_dtype type = WEIR_F32;
+    const int  first = argc > 3 && parse_type(argv[3], &type) ? 4 : 3;
+    double     total[LIBRARIES + 1] = {0};
     if (threads < 1 || threads > MOST_THREADS || rounds < 1) {
-        fprintf(stderr, "usage: products [THREADS [ROUNDS [SHAPE...]]]\n");
+        fprintf(stderr, "usage: products [THREADS [ROUNDS [TYPE] [SHAPE...]]]\n");
         return 2;
     }
-    printf("%d thread%s, %d rounds; GF/s (share of the peak)\n\n", threads, threads > 1 ? "s" : "",
-           rounds);
+    printf("%d thread%s, %d rounds, %s; GF/s (share of the peak of f32)\n\n", threads,
+           threads > 1 ? "s" : "", rounds, weir_dtype_name(type));
     printf("| m x n x k | peak | chosen | own | OpenBLAS | oneDNN |\n");
     printf("|---|---:|---:|---:|---:|---:|\n");
-    for (int i = 0; i < (argc > 3 ? argc - 3 : SHAPES); i++) {
+    for (int i = 0; i < (argc > first ? argc - first : SHAPES); i++) {
         shape own;
-        if (argc > 3 && !parse(argv[3 + i], &own)) {
-            fprintf(stderr, "%s is no shape\n", argv[3 + i]);
+        if (argc > first && !parse(argv[first + i], &own)) {
+            fprintf(stderr, "%s is no shape\n", argv[first + i]);
             return 2;
         }
-        row(argc > 3 ? &own : &shapes[i], threads, rounds, total);
+        row(argc > first ? &own : &shapes[i], type, threads, rounds, total);
     }
     printf("| all: share of the peak | |");
     for (int i = 0; i < LIBRARIES; i++)

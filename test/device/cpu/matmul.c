@@ -200,6 +200,92 @@ CASE(own_bias_has_the_bits_of_an_addition)
     drive_env("WEIR_GEMM", NULL);
 }
 
+/* ---- halves ---- */
+
+/* An operand of random numbers that the type has, `half` of them or f32 to be rounded. */
+static operand random_half(weir_desc d, weir_dtype half)
+{
+    operand o = operand_of(d);
+    for (int64_t e = 0; e < o.n; e++) {
+        const double v = check_real(-1, 1);
+        element_set(d.dtype, o.data, e, d.dtype == half ? half_round(v, half) : v);
+    }
+    return o;
+}
+
+/* The same numbers in f32, as the half type has them. */
+static operand widened(const operand *o, weir_dtype half)
+{
+    operand   w;
+    weir_desc d = o->layout.desc;
+    d.dtype = WEIR_F32;
+    w = operand_of(d);
+    for (int64_t e = 0; e < o->n; e++)
+        element_set(WEIR_F32, w.data, e, half_round(operand_at(o, e), half));
+    return w;
+}
+
+/* Our own product of halves, or linear layer if `bias`, has the bits of our own product in f32 of
+ * widened operands, rounded once. f32_b: B and the bias are f32, which the product rounds. */
+static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, bool f32_b, bool bias)
+{
+    const bool             ta = turn & 1, tb = turn & 2;
+    const weir_dtype       b = f32_b ? WEIR_F32 : half;
+    const weir_matmul_attr attr = {ta, tb};
+    operand in[3] = {random_half(ta ? weir_2d(half, s.k, s.m) : weir_2d(half, s.m, s.k), half),
+                     random_half(tb ? weir_2d(b, s.n, s.k) : weir_2d(b, s.k, s.n), half),
+                     random_half(weir_1d(b, s.n), half)};
+    operand wide[3] = {widened(&in[0], half), widened(&in[1], half), widened(&in[2], half)};
+    operand c = operand_of(weir_2d(half, s.m, s.n));
+    operand want = operand_of(weir_2d(WEIR_F32, s.m, s.n));
+    char    impl[64] = "";
+    for (int i = 0; i < 2; i++) {
+        operand *const from = i ? wide : in, *const to = i ? &want : &c;
+        if (bias)
+            CHECK_OK(
+                drive_run(v, weir_cpu_linear, WEIR_OP_LINEAR, 3, from, 1, to, NULL, 0, impl));
+        else
+            CHECK_OK(drive_run(v, weir_cpu_matmul, WEIR_OP_MATMUL, 2, from, 1, to, &attr,
+                               sizeof attr, impl));
+        CHECK(strstr(impl, "own") != NULL);
+    }
+    int64_t bad = -1;
+    for (int64_t e = c.n - 1; e >= 0; e--)
+        if (operand_at(&c, e) != half_round(operand_at(&want, e), half))
+            bad = e;
+    check_that(bad < 0, __FILE__, __LINE__,
+               "%s %s %lldx%lldx%lld turn %d, f32 %d, bias %d: element %lld differs", impl,
+               weir_dtype_name(half), (long long)s.m, (long long)s.n, (long long)s.k, turn, f32_b,
+               bias, (long long)bad);
+    for (int i = 0; i < 3; i++) {
+        operand_free(&in[i]);
+        operand_free(&wide[i]);
+    }
+    operand_free(&c);
+    operand_free(&want);
+}
+
+/* One block of depth and several, whole tiles and edges, more rows than are packed at a time, more
+ * columns than a block has. */
+CASE(own_products_of_halves_have_the_bits_of_widened_operands)
+{
+    static const size3 shapes[] = {{33, 40, 100}, {65, 31, 1100}, {1900, 17, 515}, {24, 1100, 1030},
+                                   {1, 600, 130}, {300, 1, 200}};
+    drive v;
+    drive_env("WEIR_GEMM", "own");
+    if (drive_open(&v, 2)) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (int turn = 0; turn < 8; turn++) {
+                const weir_dtype half = (turn + (int)i) % 2 ? WEIR_BF16 : WEIR_F16;
+                check_half_product(&v, half, shapes[i], turn & 3, turn & 4, false);
+                if ((turn & 3) == 2)
+                    check_half_product(&v, half, shapes[i], turn & 3, turn & 4, true);
+            }
+        drive_close(&v);
+    }
+    drive_env("WEIR_GEMM", NULL);
+}
+
 CASE(a_wish_that_makes_no_sense)
 {
     drive v;

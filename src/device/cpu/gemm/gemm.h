@@ -11,53 +11,8 @@
 #ifndef WEIR_DEVICE_CPU_GEMM_GEMM_H
 #define WEIR_DEVICE_CPU_GEMM_GEMM_H
 
-#include "core/thread.h"
-#include "device/cpu/gemm/gemm_shape.h"
+#include "device/cpu/gemm/gemm_plan.h"
 #include "weir/device.h"
-
-/* The register-tiled kernels of one element type and instruction set, built from gemm_isa.c. Strip:
- * nr columns of op(B), k x nr, row by row, padded with zeros to nr columns. Panel: up to mr rows of
- * op(A), column by column, without padding. */
-typedef struct weir_gemm_kernel {
-    int mr, nr;
-    /* C[rows][cols] (+)= A B for rows <= mr, cols <= nr. Element (i,p) of A is a[i*rs + p*cs];
-     * row p of B is b + p*ldb, nr readable elements. add: adds to C instead of overwriting it. */
-    void (*direct)(int rows, int cols, int64_t k, const void *a, int64_t rs, int64_t cs,
-                   const void *b, int64_t ldb, void *c, int64_t ldc, bool add);
-    /* The same for a packed panel (rs = 1, cs = rows) and a packed strip (ldb = nr). bias: cols
-     * elements that are added to each row last; or NULL. */
-    void (*packed)(int rows, int cols, int64_t k, const void *a, const void *b, void *c,
-                   int64_t ldc, bool add, const void *bias);
-    /* The same for rows of A as stored (rs = lda, cs = 1) and a packed strip. */
-    void (*rows)(int rows, int cols, int64_t k, const void *a, int64_t lda, const void *b, void *c,
-                 int64_t ldc, bool add, const void *bias);
-    /* dst[p*width + j] = src(j, p), j < count, p < k, zeros for count <= j < width; src(j, p)
-     * is src[j*ld + p] if along (k is contiguous), else src[p*ld + j]. Packs panels and strips
-     * alike. */
-    void (*pack)(void *dst, int width, int count, int64_t k, const void *src, int64_t ld,
-                 bool along);
-} weir_gemm_kernel;
-
-typedef struct weir_gemm_kernels {
-    weir_gemm_kernel f32, f64;
-} weir_gemm_kernels;
-
-extern const weir_gemm_kernels weir_gemm_kernels_base, weir_gemm_kernels_avx2,
-    weir_gemm_kernels_avx512;
-
-typedef struct weir_gemm {
-    weir_gemm_shape shape;
-    void (*run)(const struct weir_gemm *g, const void *a, const void *b, void *c, bool add,
-                void *work, weir_threads *t);
-    const void *with;       /* weir_gemm_kernel or weir_openblas */
-    size_t      size, work; /* bytes of an element; bytes of scratch */
-    const char *impl;       /* static, or owned by the library: "own avx512", "openblas SkylakeX" */
-    int64_t     mb, nb, kb; /* own: rows, columns and depth packed at a time */
-    int64_t     mr;         /* rows of a panel */
-    bool        panels;     /* own: panels of A are packed; else its rows are read in place */
-    bool        serial;     /* own: too small for a second worker */
-    int64_t     tm, tn;     /* a task's tile: panels x strips */
-} weir_gemm;
 
 struct weir_openblas;
 
@@ -69,6 +24,18 @@ weir_status weir_gemm_libraries(weir_device *d, const char *variable, weir_gemm_
 /* Plans a product. blas: NULL if OpenBLAS must not be used. */
 void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const struct weir_openblas *blas,
                     weir_gemm_want want);
+
+/* Types of the operands as stored: the half type, or f32, which is rounded to it as it is read. */
+typedef struct weir_gemm_types {
+    weir_dtype a, b, c; /* c: sums are f32, rounded once */
+    bool       biased;  /* the product is run with a bias: */
+    weir_dtype bias;
+} weir_gemm_types;
+
+/* Plans a product of halves, shape->dtype, by our own kernels, which convert while they pack. False
+ * if it is too small or this processor too old for them: then it is for the kernel for f32. */
+bool weir_gemm_plan_halves(weir_gemm *g, const weir_gemm_shape *shape,
+                           const weir_gemm_types *types);
 
 /* Plans a product that one task computes alone with our own code: run it with the task's own `work`
  * and without threads. */

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/cpu/gemm/gemm.h"
+#include "device/cpu/gemm/gemm_kernel.h"
+#include "device/cpu/half_lanes.h"
 #include "device/cpu/isa.h"
 
 #if defined(__AVX512F__) || defined(__FMA__)
@@ -80,9 +81,86 @@ typedef double unaligned_f64 __attribute__((vector_size(BYTES), aligned(8), may_
 #define NAME(fn)     fn##_f64
 #include "device/cpu/gemm/gemm_micro.h"
 
+#undef T
+#undef V
+#undef U
+#undef VL
+#undef SPLAT
+#undef FMA
+#undef NAME
+
+/* ---- packing, by how an operand is read ---- */
+
+/* Columns of a strip. */
+#define STRIP_F32 (NV * BYTES / 4)
+#define STRIP_F64 (NV * BYTES / 8)
+
+#define T                float
+#define S                float
+#define STRIP            STRIP_F32
+#define READ(dst, at, n) memcpy(dst, at, (size_t)(n) * sizeof(T))
+#define READ_ONE(x)      (x)
+#define NAME(fn)         fn##_f32_as_is
+#include "device/cpu/gemm/gemm_pack.h"
+#undef T
+#undef S
+#undef STRIP
+#undef NAME
+
+#define T        double
+#define S        double
+#define STRIP    STRIP_F64
+#define NAME(fn) fn##_f64_as_is
+#include "device/cpu/gemm/gemm_pack.h"
+#undef T
+#undef S
+#undef READ
+#undef READ_ONE
+#undef STRIP
+#undef NAME
+
+#define T     float
+#define STRIP STRIP_F32
+
+#define S                uint16_t
+#define READ(dst, at, n) ((n) == 8 ? weir_widen_lanes_bf16(dst, at) : weir_widen_four_bf16(dst, at))
+#define READ_ONE(x)      weir_from_bf16(x)
+#define NAME(fn)         fn##_bf16
+#include "device/cpu/gemm/gemm_pack.h"
+#undef READ
+#undef READ_ONE
+#undef NAME
+
+#define READ(dst, at, n) ((n) == 8 ? weir_widen_lanes_f16(dst, at) : weir_widen_four_f16(dst, at))
+#define READ_ONE(x)      weir_from_f16(x)
+#define NAME(fn)         fn##_f16
+#include "device/cpu/gemm/gemm_pack.h"
+#undef S
+#undef READ
+#undef READ_ONE
+#undef NAME
+
+#define S                float
+#define READ(dst, at, n) weir_round_some_bf16(dst, at, n)
+#define READ_ONE(x)      weir_from_bf16(weir_to_bf16(x))
+#define NAME(fn)         fn##_to_bf16
+#include "device/cpu/gemm/gemm_pack.h"
+#undef READ
+#undef READ_ONE
+#undef NAME
+
+#define READ(dst, at, n) weir_round_some_f16(dst, at, n)
+#define READ_ONE(x)      weir_from_f16(weir_to_f16(x))
+#define NAME(fn)         fn##_to_f16
+#include "device/cpu/gemm/gemm_pack.h"
+
 const weir_gemm_kernels WEIR_ISA_NAME(weir_gemm_kernels) = {
-    .f32 = {.mr = MR, .nr = nr_f32, .direct = direct_f32, .packed = packed_f32,
-            .rows = rows_f32, .pack = pack_f32},
-    .f64 = {.mr = MR, .nr = nr_f64, .direct = direct_f64, .packed = packed_f64,
-            .rows = rows_f64, .pack = pack_f64},
+    .f32 = {.mr = MR, .nr = nr_f32, .direct = direct_f32, .packed = packed_f32, .rows = rows_f32,
+            .pack = {[WEIR_GEMM_AS_IS] = pack_f32_as_is,
+                     [WEIR_GEMM_BF16] = pack_bf16,
+                     [WEIR_GEMM_F16] = pack_f16,
+                     [WEIR_GEMM_TO_BF16] = pack_to_bf16,
+                     [WEIR_GEMM_TO_F16] = pack_to_f16}},
+    .f64 = {.mr = MR, .nr = nr_f64, .direct = direct_f64, .packed = packed_f64, .rows = rows_f64,
+            .pack = {[WEIR_GEMM_AS_IS] = pack_f64_as_is}},
 };

@@ -81,8 +81,9 @@ static void pack_x(const chunk *j, int64_t image, int64_t row)
         char *const to = strip_of(j, s) + (size_t)(image * p->x_image + row * p->width) * pixel;
         memset(to, 0, (size_t)(inside ? p->lead : p->width) * pixel);
         if (inside)
-            p->kernel->pack(to + (size_t)p->lead * pixel, (int)nr, (int)min64(nr, c->c - s * nr),
-                            c->w, from + (size_t)s * pixel, c->c, false);
+            p->kernel->pack[WEIR_GEMM_AS_IS](to + (size_t)p->lead * pixel, (int)nr,
+                                             (int)min64(nr, c->c - s * nr), c->w,
+                                             from + (size_t)s * pixel, c->c, false);
         if (last)
             memset(to + (size_t)p->width * pixel, 0, (size_t)p->lead * pixel);
     }
@@ -97,8 +98,9 @@ static void pack_dy(const chunk *j, int64_t image, int64_t row)
         const int64_t rows = min64(p->mr, c->o - q * p->mr);
         const size_t  bytes = (size_t)rows * p->size;
         char *const   to = panel_of(j, q) + (size_t)(image * p->y_image + row * p->width) * bytes;
-        p->kernel->pack(to, (int)rows, (int)rows, c->ow,
-                        j->dy + (size_t)(pixel * c->o + q * p->mr) * p->size, c->o, false);
+        p->kernel->pack[WEIR_GEMM_AS_IS](
+            to, (int)rows, (int)rows, c->ow,
+            j->dy + (size_t)(pixel * c->o + q * p->mr) * p->size, c->o, false);
         memset(to + (size_t)c->ow * bytes, 0, (size_t)(p->width - c->ow) * bytes);
     }
 }

@@ -104,10 +104,11 @@ static void pack_forward(void *ctx, int64_t task)
     const run *const  r = ctx;
     const plan *const p = r->p;
     const int64_t     nr = p->kernel->nr, col = task / GATES * nr, q = task % GATES;
-    p->kernel->pack((char *)r->k->work + (size_t)task * strip_bytes(p), (int)nr,
-                    (int)min64(nr, p->w - col), p->depth,
-                    (const char *)r->k->src[1] + (size_t)((q * p->w + col) * p->w) * p->size, p->w,
-                    true);
+    p->kernel->pack[WEIR_GEMM_AS_IS](
+        (char *)r->k->work + (size_t)task * strip_bytes(p), (int)nr,
+        (int)min64(nr, p->w - col), p->depth,
+        (const char *)r->k->src[1] + (size_t)((q * p->w + col) * p->w) * p->size, p->w,
+        true);
 }
 
 static void forward_patch(void *ctx, int64_t task)
@@ -155,9 +156,10 @@ static void pack_back(void *ctx, int64_t task)
     const run *const  r = ctx;
     const plan *const p = r->p;
     const int64_t     nr = p->kernel->nr, col = task * nr;
-    p->kernel->pack((char *)r->k->work + (size_t)task * strip_bytes(p), (int)nr,
-                    (int)min64(nr, p->w - col), p->depth,
-                    (const char *)r->k->src[1] + (size_t)col * p->size, p->w, false);
+    p->kernel->pack[WEIR_GEMM_AS_IS](
+        (char *)r->k->work + (size_t)task * strip_bytes(p), (int)nr,
+        (int)min64(nr, p->w - col), p->depth,
+        (const char *)r->k->src[1] + (size_t)col * p->size, p->w, false);
 }
 
 /* Adds the gradient that step `from` passes to the state before it. */

@@ -2,8 +2,8 @@
  *
  * Small products use our own code, since libraries have a higher fixed cost. Larger ones use what
  * measured fastest on this kind of processor, our own code or a library. f64 never uses oneDNN.
- * Large products of halves use it where the processor multiplies them; others are widened
- * (widen.h).
+ * Large products of halves use it where the processor multiplies them, else our own code, which
+ * widens them as it packs; others are widened first (widen.h).
  *
  * Batches: a few large products run one after another, each on all workers; many or small ones run
  * in parallel, each on one worker with our own code. The shapes decide which.
@@ -66,6 +66,15 @@ static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
     return WEIR_OK;
 }
 
+static void use_plan(product *p, weir_kernel *out)
+{
+    *out = (weir_kernel){.run = run,
+                         .state = p,
+                         .destroy = product_free,
+                         .work = p->lib ? weir_onednn_work(p->lib) : p->gemm.work,
+                         .impl = p->lib ? weir_onednn_impl(p->lib) : p->gemm.impl};
+}
+
 static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, weir_kernel *out)
 {
     product *const p = weir_mem_zalloc(1, sizeof *p);
@@ -77,17 +86,34 @@ static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, w
         product_free(p);
         return status;
     }
-    *out = (weir_kernel){.run = run,
-                         .state = p,
-                         .destroy = product_free,
-                         .work = p->lib ? weir_onednn_work(p->lib) : p->gemm.work,
-                         .impl = p->lib ? weir_onednn_impl(p->lib) : p->gemm.impl};
+    use_plan(p, out);
     return WEIR_OK;
 }
 
-/* f16 or bf16: `wide` selects the product for f32. */
+/* ---- halves ---- */
+
+/* Our own product of halves: out->run is NULL where it does not serve the call. */
+static weir_status choose_own_half(const weir_call *c, const weir_gemm_shape *s, weir_kernel *out)
+{
+    const weir_gemm_types types = {
+        .a = c->in[0].desc.dtype, .b = c->in[1].desc.dtype, .c = c->out[0].desc.dtype,
+        .biased = c->nin == 3, .bias = c->nin == 3 ? c->in[2].desc.dtype : WEIR_F32};
+    weir_gemm gemm;
+    *out = (weir_kernel){0};
+    if (c->in[0].stride[0] > c->in[0].desc.dim[1] || !weir_gemm_plan_halves(&gemm, s, &types))
+        return WEIR_OK;
+    product *const p = weir_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return WEIR_ERR_NOMEM;
+    *p = (product){.gemm = gemm, .bias = types.biased};
+    use_plan(p, out);
+    return WEIR_OK;
+}
+
+/* f16 or bf16: oneDNN where the processor multiplies them; else our own product, which converts as
+ * it packs; else `wide`, which selects the product for f32. */
 static weir_status choose_half(weir_device *d, const weir_call *c, const weir_gemm_shape *s,
-                               bool bias, weir_choose_fn wide, weir_kernel *out)
+                               weir_choose_fn wide, weir_kernel *out)
 {
     enum { FEW = 32 * 1024 }; /* multiply-adds below which a library's fixed cost is too high */
     weir_gemm_want       want;
@@ -96,10 +122,13 @@ static weir_status choose_half(weir_device *d, const weir_call *c, const weir_ge
     const double         volume = (double)s->m * (double)s->n * (double)s->k;
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_GEMM", &want, &blas));
     if (want == WEIR_GEMM_ONEDNN ? volume > 0 : want == WEIR_GEMM_ANY && volume >= FEW)
-        WEIR_TRY(weir_onednn_matmul(d, s, bias, &lib));
-    if (!lib)
-        return weir_cpu_widened(d, c, wide, out);
-    return weir_cpu_narrowed(d, c, UINT32_MAX, weir_onednn_kernel(lib), out);
+        WEIR_TRY(weir_onednn_matmul(d, s, c->nin == 3, &lib));
+    if (lib)
+        return weir_cpu_narrowed(d, c, UINT32_MAX, weir_onednn_kernel(lib), out);
+    *out = (weir_kernel){0};
+    if (want == WEIR_GEMM_ANY || want == WEIR_GEMM_OWN)
+        WEIR_TRY(choose_own_half(c, s, out));
+    return out->run ? WEIR_OK : weir_cpu_widened(d, c, wide, out);
 }
 
 /* ---- blocks of rows ---- */
@@ -269,7 +298,7 @@ weir_status weir_cpu_matmul(weir_device *d, const weir_call *c, weir_kernel *out
                                .ldb = b->dim[1],
                                .ldc = b->dim[t->tb ? 0 : 1]};
     if (weir_is_half(s.dtype))
-        return choose_half(d, c, &s, false, weir_cpu_matmul, out);
+        return choose_half(d, c, &s, weir_cpu_matmul, out);
     if (c->in[0].stride[0] > a->dim[1])
         return choose_columns(d, c, out);
     const int64_t rows = s.ta ? rows_of_block(&s, weir_dtype_size(s.dtype)) : 0;
@@ -288,7 +317,7 @@ weir_status weir_cpu_linear(weir_device *d, const weir_call *c, weir_kernel *out
                                .ldb = x->dim[1],
                                .ldc = w->dim[0]};
     if (weir_is_half(s.dtype))
-        return choose_half(d, c, &s, c->nin == 3, weir_cpu_linear, out);
+        return choose_half(d, c, &s, weir_cpu_linear, out);
     return choose(d, &s, c->nin == 3, out);
 }
 
