@@ -41,12 +41,26 @@ static void kernel_zones(const kernel_case *k, void *work, const char *impl)
         zone_check(k->dst[i], impl, "output");
 }
 
+enum { UNUSED = 0xff };
+
+/* The end of the scratch must have been used, else a measured peak is below the planned one. */
+static void check_end(const unsigned char *work, const weir_kernel *kernel)
+{
+    enum { UNIT = 64 }; /* of measured peaks, bytes */
+    const size_t n = kernel->work;
+    for (size_t i = n > UNIT ? n - UNIT : 0; i < n; i++)
+        if (work[i] != UNUSED)
+            return;
+    check_that(n == 0, __FILE__, __LINE__, "%s: the last of %zu bytes of scratch are unused",
+               kernel->impl, n);
+}
+
 static void kernel_run_once(const kernel_case *k, const weir_call *call, const weir_kernel *kernel,
                             int threads)
 {
     weir_threads *t = weir_threads_new(threads);
     void         *work = zone_new(kernel->work);
-    memset(work, 0xff, kernel->work);
+    memset(work, UNUSED, kernel->work);
     for (int i = 0; i < k->nout; i++)
         memset(k->dst[i], 0xa5, weir_shape_bytes(&k->out[i].desc));
     const weir_kargs args = {.call = call,
@@ -57,6 +71,7 @@ static void kernel_run_once(const kernel_case *k, const weir_call *call, const w
                              .threads = t};
     CHECK_OK(kernel->run(&args));
     kernel_zones(k, work, kernel->impl);
+    check_end(work, kernel);
     zone_free(work);
     weir_threads_free(t);
 }

@@ -146,7 +146,7 @@ static void tile(const block *x, int64_t q, int64_t strip, int rows, int cols, c
 /* Columns of the sums: those of all blocks that are incomplete at a time. */
 static int64_t sum_columns(const weir_gemm *g)
 {
-    return g->depth_first ? g->shape.n : g->nb;
+    return g->depth_first ? g->shape.n : min64(g->nb, g->shape.n);
 }
 
 /* The same for C of halves at `c`. */
@@ -212,7 +212,13 @@ static void run_block(const weir_gemm *g, weir_threads *t, block *x)
     each(g, t, ceil_div(x->tiles_down, g->tm) * x->tiles_across, tile_task, x);
 }
 
-/* ---- scratch: panels, strips, sums, the bias as packed ---- */
+/* ---- scratch: panels, strips, sums, the bias as packed; each part begins at a line. The last part
+ * has no unused bytes behind it, since measured peaks would miss them. ---- */
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
 
 static int64_t panel_stride(const weir_gemm *g)
 {
@@ -224,33 +230,36 @@ static int64_t strip_stride(const weir_gemm *g)
     return ((const weir_gemm_kernel *)g->with)->nr * g->kb * (int64_t)g->size + LINE;
 }
 
-static size_t whole_lines(int64_t bytes)
-{
-    return ((size_t)bytes + LINE - 1) / LINE * LINE;
-}
-
-static size_t panel_bytes(const weir_gemm *g)
+static size_t strips_at(const weir_gemm *g)
 {
     const int64_t panels = ceil_div(min64(g->mb, g->shape.m), g->mr);
-    return g->panels ? whole_lines(panels * panel_stride(g)) : 0;
+    return g->panels ? whole_lines((size_t)(panels * panel_stride(g))) : 0;
 }
 
-static size_t strip_bytes(const weir_gemm *g)
+static size_t strips_end(const weir_gemm *g)
 {
-    const int64_t strips =
-        ceil_div(min64(g->nb, g->shape.n), ((const weir_gemm_kernel *)g->with)->nr);
-    return whole_lines(strips * strip_stride(g));
+    const int64_t nr = ((const weir_gemm_kernel *)g->with)->nr;
+    const int64_t strips = ceil_div(min64(g->nb, g->shape.n), nr);
+    return strips_at(g) + (size_t)(strips * strip_stride(g) - LINE);
 }
 
-static size_t sum_bytes(const weir_gemm *g)
+static bool needs_sums(const weir_gemm *g)
 {
-    const bool whole = !g->narrow || g->shape.k <= g->kb;
-    return whole ? 0 : whole_lines(g->shape.m * sum_columns(g) * (int64_t)g->size);
+    return g->narrow && g->shape.k > g->kb;
 }
 
-static size_t bias_bytes(const weir_gemm *g)
+static size_t sums_end(const weir_gemm *g)
 {
-    return g->read_bias == WEIR_GEMM_AS_IS ? 0 : whole_lines(g->shape.n * (int64_t)g->size);
+    return needs_sums(g) ? whole_lines(strips_end(g)) +
+                               (size_t)(g->shape.m * sum_columns(g)) * g->size
+                         : strips_end(g);
+}
+
+static size_t scratch_bytes(const weir_gemm *g)
+{
+    return g->read_bias == WEIR_GEMM_AS_IS
+               ? sums_end(g)
+               : whole_lines(sums_end(g)) + (size_t)g->shape.n * g->size;
 }
 
 /* ---- run ---- */
@@ -290,9 +299,9 @@ void weir_gemm_blocks_run_bias(const weir_gemm *g, const void *a, const void *b,
     const weir_gemm_shape *const s = &g->shape;
     block x = {.g = g, .a = a, .b = b, .c = c, .panels = work,
                .panel_stride = panel_stride(g), .strip_stride = strip_stride(g)};
-    x.strips = x.panels + panel_bytes(g);
-    x.sums = sum_bytes(g) > 0 ? x.strips + strip_bytes(g) : NULL;
-    bias = packed_bias(g, bias, x.strips + strip_bytes(g) + sum_bytes(g));
+    x.strips = x.panels + strips_at(g);
+    x.sums = needs_sums(g) ? x.panels + whole_lines(strips_end(g)) : NULL;
+    bias = packed_bias(g, bias, x.panels + whole_lines(sums_end(g)));
     if (g->depth_first)
         for (; x.p < s->k; x.p += g->kb)
             for (x.j = 0; x.j < s->n; x.j += g->nb)
@@ -343,5 +352,5 @@ void weir_gemm_blocks_plan(weir_gemm *g, bool serial)
     g->nb = ceil_div(even_part(g->shape.n, g->nb), k->nr) * k->nr;
     g->depth_first = g->panels && g->shape.m <= g->mb;
     plan_tiles(g, k->nr);
-    g->work = panel_bytes(g) + strip_bytes(g) + sum_bytes(g) + bias_bytes(g);
+    g->work = scratch_bytes(g);
 }
