@@ -175,12 +175,26 @@ static int set_variables(const launch *l, int rank)
     return setenv("WEIR_COMM", spec, 1);
 }
 
+/* A pipe that programs do not inherit. 0, or -1 and errno. */
+static int pipe_of_ours(int ends[2])
+{
+    if (pipe(ends) != 0)
+        return -1;
+    if (fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0)
+        return 0;
+    const int failed = errno;
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    errno = failed;
+    return -1;
+}
+
 /* Starts a rank, and returns once it is its program. TOOL_DONE, or what failed after a message. */
 static int start(launch *l, int rank)
 {
     int report[2], error = 0;
 
-    if (set_variables(l, rank) != 0 || pipe2(report, O_CLOEXEC) != 0)
+    if (set_variables(l, rank) != 0 || pipe_of_ours(report) != 0)
         return tool_say(l->o, TOOL_FAILED, "cannot start rank %d: %s", rank, strerror(errno));
     const pid_t pid = fork();
     if (pid == 0)

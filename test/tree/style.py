@@ -11,6 +11,12 @@ LOUD = re.compile(r"\b(?:printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|perr
                   r"quick_exit)\s*\(")
 # Comments, and literals with those that follow them.
 LITERALS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', re.S)
+# Functions and names of the GNU library that neither POSIX nor BSD has.
+GNU = re.compile(r"\b(?:pipe2|memmem|memrchr|mempcpy|strchrnul|strcasestr|v?asprintf|accept4|"
+                 r"qsort_r|dl(?:addr|mopen|info|vsym)|sched_[gs]etaffinity|mremap|memfd_create|"
+                 r"fallocate|secure_getenv|program_invocation_\w*name|pthread_\w+_np|gettid|"
+                 r"exp10f?|sincosf?)\s*\(")
+GNU_ROOMS = ("src/device/cuda/", "test/device/cuda/", "test/emulator/")   # Linux alone has cards
 LOUD_ROOMS = ("src/tool/", "examples/", "test/", "bench/")
 
 
@@ -46,6 +52,21 @@ def rule_quiet(tree):
         for number, line in enumerate(tree.code(path).split("\n"), 1):
             if LOUD.search(line):
                 yield path, number, "the library neither prints nor exits"
+
+
+def may_be_portable(path):
+    return is_c_code(path) and path.startswith(("src/", "test/", "examples/")) and \
+        not path.startswith(GNU_ROOMS)
+
+
+def rule_gnu(tree):
+    """A file that says _GNU_SOURCE is built on Linux alone; WEIR_PORTABLE shows a replacement."""
+    for path in filter(may_be_portable, tree.text):
+        if re.search(r"WEIR_PORTABLE|_GNU_SOURCE", tree.text[path]):
+            continue
+        for number, line in enumerate(tree.code(path).split("\n"), 1):
+            if GNU.search(line):
+                yield path, number, "a function of the GNU library alone, without a replacement"
 
 
 def is_message(path):
@@ -144,7 +165,7 @@ def rule_private(tree):
 
 
 RULES = [Rule("first-line", is_code, rule_first_line), Rule("tabs", is_code, rule_tabs),
-         Rule("quiet", is_quiet, rule_quiet),
+         Rule("quiet", is_quiet, rule_quiet), Rule("gnu", may_be_portable, rule_gnu),
          Rule("flags", is_message, rule_flags), Rule("listed", is_source, rule_listed),
          Rule("elements", in_package, rule_elements), Rule("asserts", in_package, rule_asserts),
          Rule("private", is_python, rule_private)]
@@ -172,6 +193,13 @@ PLANTS = [
         "src/core/empty.c"}),
     Plant("tabs", {"src/core/tab.c": "\tint x;\n", "src/core/no.c": "    int x;\n"},
           {"src/core/tab.c"}),
+    Plant("gnu", {
+        "src/core/gnu.c": "int f(int *p)\n{\n    return pipe2(p, 0);\n}\n",
+        "test/core/gnu.c": "/* pipe2(p, 0) */\nvoid *p = memmem (a, 1, b, 1);\n",
+        "src/core/both.c": "#ifndef WEIR_PORTABLE\nint n = dladdr(p, q);\n#endif\n",
+        "src/core/own.c": "int my_pipe2(int *p);\nint pipe2_of;\n",
+        "src/device/cuda/x.c": "int n = dladdr(p, q);\n",
+    }, {("src/core/gnu.c", 3), ("test/core/gnu.c", 2)}),
     Plant("quiet", {
         "src/core/loud.c": "int f(void)\n{\n    return printf(0);\n}\n",
         "src/core/comment.c": '/* printf(1) */\n// exit(1)\nchar *s = "printf(\\"{\\")";\n',

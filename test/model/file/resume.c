@@ -225,11 +225,13 @@ static void patch(const char *path, const char *from, const char *to)
 {
     static char  all[1 << 16];
     FILE *const  f = fopen(path, "r+b");
-    const size_t n = f ? fread(all, 1, sizeof all, f) : 0;
-    char *const  at = n ? memmem(all, n, from, strlen(from)) : NULL;
+    const size_t n = f ? fread(all, 1, sizeof all, f) : 0, length = strlen(from);
+    size_t       at = 0;
 
-    if (CHECK(at != NULL)) {
-        memcpy(at, to, strlen(to));
+    while (at + length <= n && memcmp(all + at, from, length) != 0)
+        at++;
+    if (CHECK(at + length <= n)) {
+        memcpy(all + at, to, length);
         CHECK(fseek(f, 0, SEEK_SET) == 0 && fwrite(all, 1, n, f) == n);
     }
     if (f)

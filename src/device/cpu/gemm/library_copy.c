@@ -58,24 +58,27 @@ static void *load_copy(const char *path, const char *name)
     return lib;
 }
 
-void *weir_library_copy(const char *path)
+void *weir_library_copy(const void *function)
 {
-    char              name[4096];
-    const char *const base = strrchr(path, '/');
-    const int n = snprintf(name, sizeof name, "%s/weir-%ld-%s", weir_spill_folder(NULL),
-                           (long)getpid(), base ? base + 1 : path);
+    char    name[4096];
+    Dl_info file;
 
+    if (!dladdr(function, &file) || !file.dli_fname)
+        return NULL;
+    const char *const base = strrchr(file.dli_fname, '/');
+    const int n = snprintf(name, sizeof name, "%s/weir-%ld-%s", weir_spill_folder(NULL),
+                           (long)getpid(), base ? base + 1 : file.dli_fname);
     if (n < 0 || (size_t)n >= sizeof name)
         return NULL;
     void *const lib = dlopen(name, FLAGS | RTLD_NOLOAD);
-    return lib ? lib : load_copy(path, name);
+    return lib ? lib : load_copy(file.dli_fname, name);
 }
 
 #else
 
-void *weir_library_copy(const char *path)
+void *weir_library_copy(const void *function)
 {
-    (void)path;
+    (void)function;
     return NULL;
 }
 

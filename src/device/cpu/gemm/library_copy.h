@@ -2,10 +2,10 @@
 #ifndef WEIR_DEVICE_CPU_GEMM_LIBRARY_COPY_H
 #define WEIR_DEVICE_CPU_GEMM_LIBRARY_COPY_H
 
-/* Loads a copy of the file `path` as a library of its own, with its own variables and threads; the
- * libraries that it needs are shared with the process. It is never unloaded, and a second call
- * returns the same instance. NULL if the file cannot be copied or the system has no way to do
- * so. */
-void *weir_library_copy(const char *path);
+/* Loads a copy of the library that holds `function` as a library of its own, with its own variables
+ * and threads; the libraries that it needs are shared with the process. It is never unloaded, and a
+ * second call returns the same instance. NULL if its file cannot be copied or the system has no way
+ * to do so. */
+void *weir_library_copy(const void *function);
 
 #endif

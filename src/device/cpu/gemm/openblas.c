@@ -103,9 +103,9 @@ static void *open_first(void)
     return lib;
 }
 
-/* Loads it, or a copy of the file `copied`, with the core type set in the environment, unless the
- * user has set one. */
-static void *open_with_core(const char *copied)
+/* Loads it, or a copy of the library that holds the function `copied`, with the core type set in
+ * the environment, unless the user has set one. */
+static void *open_with_core(const void *copied)
 {
     const char *const core = core_type();
     const bool        set = core && !getenv(CORETYPE) && setenv(CORETYPE, core, 0) == 0;
@@ -229,12 +229,8 @@ static const char *bind(weir_openblas *b, void *lib)
 /* A copy of a library that chose unfit kernels, if there is address space for it. */
 static void *open_copy(void *lib, int threads)
 {
-    Dl_info     file;
-    void *const entry = dlsym(lib, "openblas_get_corename");
-
-    if (!weir_mem_can_map(need_of(threads)) || !dladdr(entry, &file) || !file.dli_fname)
-        return NULL;
-    return open_with_core(file.dli_fname);
+    const void *const entry = dlsym(lib, "openblas_get_corename");
+    return weir_mem_can_map(need_of(threads)) ? open_with_core(entry) : NULL;
 }
 
 /* Fills *b. Returns NULL, or the reason why the library cannot be used. */
