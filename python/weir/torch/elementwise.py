@@ -9,7 +9,8 @@ from torch import dtype as TorchType
 
 from .. import _capi as capi
 from ..typing import Handle, Number
-from .table import FLOATS, Call, Refused, aten, cast, dtype_of, filled, operand, require, type_of
+from .table import (FLOATS, Call, Refused, aten, axis_of, cast, dtype_of, filled, operand, require,
+                    shape_of, type_of)
 
 UNARY = {"relu": capi.weir_relu, "relu6": capi.weir_relu6, "sigmoid": capi.weir_sigmoid,
          "tanh": capi.weir_tanh, "exp": capi.weir_exp, "log": capi.weir_log,
@@ -95,6 +96,21 @@ def rsub(at: Call, self: Handle, other: Handle | Number, alpha: Number = 1) -> H
     if isinstance(other, (int, float)) and at.dtype in FLOATS:
         return capi.weir_affine(cast(self, at.dtype), -float(alpha), 1.0 * other)
     return _plus(at, operand(at, other, at.dtype), self, -alpha)    # type: ignore[operator]
+
+
+@aten("addcmul.default")
+def addcmul(at: Call, self: Handle, tensor1: Handle, tensor2: Handle, *, value: Number = 1
+            ) -> Handle:
+    """self + value tensor1 tensor2."""
+    return _plus(at, self, capi.weir_mul(cast(tensor1, at.dtype), cast(tensor2, at.dtype)), value)
+
+
+@aten("addcdiv.default")
+def addcdiv(at: Call, self: Handle, tensor1: Handle, tensor2: Handle, *, value: Number = 1
+            ) -> Handle:
+    """self + value tensor1 / tensor2."""
+    require(at.dtype in FLOATS, "integers")
+    return _plus(at, self, capi.weir_div(cast(tensor1, at.dtype), cast(tensor2, at.dtype)), value)
 
 
 @aten("div.Tensor", "div.Scalar")
@@ -307,3 +323,20 @@ def detach(at: Call, self: Handle) -> Handle:
 def nothing(at: Call, *checked: object, **more: object) -> None:
     """A check of shapes, which torch.export has made."""
     return
+
+
+@aten("glu.default")
+def glu(at: Call, self: Handle, dim: int = -1) -> Handle:
+    """The first half of an axis times the sigmoid of the second."""
+    axis = axis_of(dim, len(shape_of(self)))
+    n = shape_of(self)[axis] // 2
+    first, second = (capi.weir_narrow(self, axis, begin, n) for begin in (0, n))
+    return capi.weir_mul(first, capi.weir_sigmoid(second))
+
+
+@aten("threshold.default")
+def threshold(at: Call, self: Handle, threshold: Number, value: Number) -> Handle:
+    """self where it is above a threshold, else a value."""
+    dtype = dtype_of(self)
+    return capi.weir_where(capi.weir_gt(self, filled(at, threshold, dtype)), self,
+                           filled(at, value, dtype))

@@ -1,4 +1,4 @@
-"""image - rows of the table: convolutions, pools, interpolation."""
+"""image - rows of the table: convolutions and pools."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from .. import _capi as capi
 from ..options import options
 from ..typing import Handle
-from .table import Call, Refused, aten, require, shape_of
+from .table import Call, aten, require, shape_of
 
 
 def two(x: int | Sequence[int], default: Sequence[int] = (1, 1)) -> tuple[int, int]:
@@ -162,30 +162,6 @@ def _means(x: Handle, axis: int, size: int) -> Handle:
     return capi.weir_concat(parts, axis)
 
 
-def _factors(x: Handle, size: Sequence[int], what: str) -> tuple[int, int]:
-    h, w = shape_of(x)[2:]
-    require(size[0] % h == 0 and size[1] % w == 0, f"{what} to a size that is no multiple")
-    return size[0] // h, size[1] // w
-
-
-@aten("upsample_nearest2d.vec", "upsample_nearest2d.default")
-def upsample_nearest(at: Call, input: Handle, output_size: Sequence[int] | None,
-                     *scales: object) -> Handle:
-    """The nearest pixel."""
-    return capi.weir_upsample(input, *_factors(input, at.shape[2:], "nearest"))
-
-
-@aten("upsample_bilinear2d.vec", "upsample_bilinear2d.default")
-def upsample_bilinear(at: Call, input: Handle, output_size: Sequence[int] | None,
-                      align_corners: bool, *scales: object) -> Handle:
-    """Between the four nearest pixels: as two products with matrices of weights."""
-    size = at.shape[2:]
-    h, w = shape_of(input)[2:]
-    if not align_corners and size[0] % h == 0 and size[1] % w == 0:
-        return capi.weir_upsample_bilinear(input, size[0] // h, size[1] // w)
-    raise Refused("to a size that is no multiple, or with align_corners")
-
-
 @aten("pixel_shuffle.default")
 def pixel_shuffle(at: Call, self: Handle, upscale_factor: int) -> Handle:
     """(n, c r r, h, w) -> (n, c, h r, w r)."""
@@ -193,3 +169,51 @@ def pixel_shuffle(at: Call, self: Handle, upscale_factor: int) -> Handle:
     r = upscale_factor
     x = capi.weir_reshape(self, (n, c // (r * r), r, r, h, w))
     return capi.weir_reshape(capi.weir_transpose(x, (0, 1, 4, 2, 5, 3)), at.shape)
+
+
+@aten("pixel_unshuffle.default")
+def pixel_unshuffle(at: Call, self: Handle, downscale_factor: int) -> Handle:
+    """(n, c, h r, w r) -> (n, c r r, h, w)."""
+    n, c, h, w = shape_of(self)
+    r = downscale_factor
+    x = capi.weir_reshape(self, (n, c, h // r, r, w // r, r))
+    return capi.weir_reshape(capi.weir_transpose(x, (0, 1, 3, 5, 2, 4)), at.shape)
+
+
+@aten("channel_shuffle.default", "native_channel_shuffle.default")
+def channel_shuffle(at: Call, self: Handle, groups: int) -> Handle:
+    """(n, g k, ...) -> (n, k g, ...): channels of the groups in turn."""
+    n, c, *rest = shape_of(self)
+    x = capi.weir_reshape(self, (n, groups, c // groups, *rest))
+    return capi.weir_reshape(capi.weir_transpose(x, (0, 2, 1, *range(3, 3 + len(rest)))), at.shape)
+
+
+@aten("adaptive_avg_pool1d.default")
+def adaptive_avg_pool1d(at: Call, self: Handle, output_size: Sequence[int]) -> Handle:
+    """Means of windows of a sequence that make up a size."""
+    require(len(shape_of(self)) == 3, "a sequence without a batch")
+    return _means(self, 2, output_size[0])
+
+
+@aten("avg_pool1d.default")
+def avg_pool1d(at: Call, self: Handle, kernel_size: Sequence[int], stride: Sequence[int] = (),
+               padding: Sequence[int] = (0,), ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Handle:
+    """The mean of each window of a sequence."""
+    require(len(shape_of(self)) == 3, "a sequence without a batch")
+    step = stride[0] if stride else kernel_size[0]
+    y = avg_pool2d(at, _as_image(self), (1, kernel_size[0]), (1, step), (0, padding[0]), ceil_mode,
+                   count_include_pad)
+    return capi.weir_reshape(y, at.shape)
+
+
+@aten("max_pool1d.default")
+def max_pool1d(at: Call, self: Handle, kernel_size: Sequence[int], stride: Sequence[int] = (),
+               padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,),
+               ceil_mode: bool = False) -> Handle:
+    """The largest of each window of a sequence."""
+    require(len(shape_of(self)) == 3, "a sequence without a batch")
+    step = stride[0] if stride else kernel_size[0]
+    y = max_pool2d(at, _as_image(self), (1, kernel_size[0]), (1, step), (0, padding[0]),
+                   (1, dilation[0]), ceil_mode)
+    return capi.weir_reshape(y, at.shape)

@@ -120,8 +120,21 @@ def group_norm(at: Call, input: Handle, num_groups: int, weight: Handle | None =
                cudnn_enabled: bool = True) -> Handle:
     """Group normalisation."""
     require(eps > 0, "eps=0")
-    require(len(shape_of(input)) in (2, 4), f"{len(shape_of(input))} axes")
-    return capi.weir_group_norm(input, num_groups, *_scale(at, weight, bias, input), eps)
+    shape, x = shape_of(input), input
+    if len(shape) not in (2, 4):
+        x = capi.weir_reshape(input, (*shape[:2], math.prod(shape[2:]), 1))
+    y = capi.weir_group_norm(x, num_groups, *_scale(at, weight, bias, input), eps)
+    return y if x is input else capi.weir_reshape(y, shape)
+
+
+@aten("instance_norm.default")
+def instance_norm(at: Call, input: Handle, weight: Handle | None, bias: Handle | None,
+                  running_mean: Handle | None, running_var: Handle | None, use_input_stats: bool,
+                  momentum: float, eps: float, cudnn_enabled: bool) -> Handle:
+    """Each channel of each sample normalised: groups of one channel."""
+    require(use_input_stats and running_mean is None and running_var is None, "running statistics")
+    require(len(shape_of(input)) > 2, "no axis behind the channels")
+    return group_norm(at, input, shape_of(input)[1], weight, bias, eps)
 
 
 @aten("native_group_norm.default")
@@ -146,8 +159,10 @@ def rms_norm(at: Call, input: Handle, normalized_shape: Sequence[int],
 
 
 def _of_heads(x: Handle) -> Handle:
-    """(t,d) as (1,1,t,d), (b,t,d) as (b,1,t,d)."""
+    """(t,d) as (1,1,t,d), (b,t,d) as (b,1,t,d), (a,b,n,t,d) as (a b,n,t,d)."""
     shape = shape_of(x)
+    if len(shape) > 4:
+        return capi.weir_reshape(x, (math.prod(shape[:-3]), *shape[-3:]))
     return x if len(shape) == 4 else capi.weir_reshape(x, (1,) * (3 - len(shape)) + (
         *shape[:-2], 1, *shape[-2:]))
 
@@ -163,13 +178,16 @@ def attention(at: Call, query: Handle, key: Handle, value: Handle, attn_mask: Ha
               enable_gqa: bool = False) -> Handle:
     """softmax(scale q k^T + mask) v."""
     axes = len(shape_of(query))
-    require(axes in (2, 3, 4), f"{axes} axes")
+    require(axes >= 2, f"{axes} axes")
+    require(all(shape_of(x)[:-3] == shape_of(query)[:-3] for x in (key, value)),
+            "batches that are broadcast")
     q, k, v = (_of_heads(x) for x in (query, key, value))
     (b, n, t, _), (kb, kv, _, _) = shape_of(q), shape_of(k)
     require(kb == b and shape_of(v)[:2] == (b, kv), "batches or heads that are broadcast")
     require(n == kv or kv == 1 or enable_gqa, "fewer heads of keys without enable_gqa")
     if attn_mask is not None:
-        require(len(shape_of(attn_mask)) <= 2 or axes == 4, "a mask of more than two axes")
+        require(len(shape_of(attn_mask)) <= 2 or axes == 4,
+                "a mask of more than two axes, of queries of other than four")
         if dtype_of(attn_mask) not in (capi.WEIR_BOOL, dtype_of(q)):
             attn_mask = cast(attn_mask, capi.WEIR_F32)
     by = 0.0 if scale is None else float(scale) or -0.0

@@ -10,24 +10,33 @@ import torch
 from .. import _capi as capi
 from ..core import Device
 from ..exchange import CPU
-from ..typing import Handle
+from ..typing import Array, Handle
 from .table import type_of
 
 # Types that NumPy lacks, by one of the same size.
 SAME_SIZE = {torch.bfloat16: torch.int16}
 
 
+def _array(t: torch.Tensor) -> Array:
+    shared: Array = (t.view(SAME_SIZE[t.dtype]) if t.dtype in SAME_SIZE else t).numpy()
+    return shared
+
+
 def write(handle: Handle, t: torch.Tensor) -> None:
     """Copies the elements of a tensor of the same shape and type to the core."""
-    t = t.detach().to("cpu").contiguous()
-    t = t.view(SAME_SIZE.get(t.dtype, t.dtype))
-    capi.write(handle, t.numpy())
+    if t.requires_grad or not t.is_cpu or not t.is_contiguous():
+        t = t.detach().cpu().contiguous()
+    capi.write(handle, _array(t))
 
 
 def read(handle: Handle, like: torch.Tensor) -> torch.Tensor:
     """A new tensor with the core's elements, of the shape and type of another."""
-    out = torch.empty(like.shape, dtype=like.dtype)
-    capi.read(handle, out.view(SAME_SIZE.get(out.dtype, out.dtype)).numpy())
+    return read_into(torch.empty(like.shape, dtype=like.dtype), handle)
+
+
+def read_into(out: torch.Tensor, handle: Handle) -> torch.Tensor:
+    """The tensor `out` with the core's elements, of the same shape and type."""
+    capi.read(handle, _array(out))
     return out
 
 

@@ -1,6 +1,7 @@
 """reduce - rows of the table: sums, means, extremes, softmax, running sums, losses."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -8,7 +9,8 @@ from torch import dtype as TorchType
 
 from .. import _capi as capi
 from ..typing import Handle, Number
-from .table import (Call, Refused, aten, bits, cast, dtype_of, filled, require, shape_of)
+from .indexing import along
+from .table import Call, aten, bits, cast, dtype_of, filled, require, shape_of
 
 NONE, MEAN, SUM = 0, 1, 2           # ATen's reduction
 
@@ -61,21 +63,32 @@ def _shared_extreme(x: Handle, extreme: Handle, dim: Sequence[int], keepdim: boo
     return capi.weir_reshape(extreme, [n for i, n in enumerate(shape_of(x)) if not axes >> i & 1])
 
 
-@aten("max.dim", "min.dim")
-def max_dim(at: Call, self: Handle, dim: int, keepdim: bool = False) -> Handle:
-    """Refused: a pair of extreme and index."""
-    raise Refused("a pair of extreme and index: use amax or argmax")
+def _with_index(name: str, place: Callable[[Handle, int, bool], Handle]) -> None:
+    def extreme(at: Call, self: Handle, dim: int, keepdim: bool = False) -> tuple[Handle, Handle]:
+        require(bool(shape_of(self)), "a tensor without axes")
+        index = place(self, dim, True)
+        value = along(at, self, dim, index)
+        shape = [tuple(int(n) for n in t.shape) for t in at.result or ()]
+        return capi.weir_reshape(value, shape[0]), capi.weir_reshape(index, shape[1])
+    aten(f"{name}.dim")(extreme)
 
 
-@aten("argmax.default")
-def argmax(at: Call, self: Handle, dim: int | None = None, keepdim: bool = False) -> Handle:
-    """The index of the maximum."""
-    if dim is None:
-        n = 1
-        for size in shape_of(self):
-            n *= size
-        return capi.weir_argmax(capi.weir_reshape(self, (n,)), 0, False)
-    return capi.weir_argmax(self, dim, keepdim)
+# The gradient goes to the first of equal ones, as in PyTorch.
+_with_index("max", capi.weir_argmax)
+_with_index("min", capi.weir_argmin)
+
+
+def _index_alone(name: str, place: Callable[[Handle, int, bool], Handle]) -> None:
+    def index(at: Call, self: Handle, dim: int | None = None, keepdim: bool = False) -> Handle:
+        if dim is None:
+            flat = capi.weir_reshape(self, (math.prod(shape_of(self)),))
+            return capi.weir_reshape(place(flat, 0, False), at.shape)
+        return place(self, dim, keepdim)
+    aten(f"{name}.default")(index)
+
+
+_index_alone("argmax", capi.weir_argmax)
+_index_alone("argmin", capi.weir_argmin)
 
 
 @aten("var.correction")
@@ -92,6 +105,36 @@ def std(at: Call, self: Handle, dim: Sequence[int] | None = None, *,
         correction: Number | None = None, keepdim: bool = False) -> Handle:
     """The standard deviation."""
     return capi.weir_sqrt(var(at, self, dim, correction=correction, keepdim=keepdim))
+
+
+@aten("var_mean.correction")
+def var_mean(at: Call, self: Handle, dim: Sequence[int] | None = None, *,
+             correction: Number | None = None, keepdim: bool = False) -> tuple[Handle, Handle]:
+    """The variance and the mean."""
+    return (var(at, self, dim, correction=correction, keepdim=keepdim),
+            capi.weir_mean(self, bits(dim, len(shape_of(self))), keepdim))
+
+
+@aten("std_mean.correction")
+def std_mean(at: Call, self: Handle, dim: Sequence[int] | None = None, *,
+             correction: Number | None = None, keepdim: bool = False) -> tuple[Handle, Handle]:
+    """The standard deviation and the mean."""
+    variance, mean = var_mean(at, self, dim, correction=correction, keepdim=keepdim)
+    return capi.weir_sqrt(variance), mean
+
+
+@aten("var_mean.dim")
+def var_mean_dim(at: Call, self: Handle, dim: Sequence[int] | None, unbiased: bool = True,
+                 keepdim: bool = False) -> tuple[Handle, Handle]:
+    """The variance and the mean."""
+    return var_mean(at, self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@aten("std_mean.dim")
+def std_mean_dim(at: Call, self: Handle, dim: Sequence[int] | None, unbiased: bool = True,
+                 keepdim: bool = False) -> tuple[Handle, Handle]:
+    """The standard deviation and the mean."""
+    return std_mean(at, self, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 @aten("var.dim")

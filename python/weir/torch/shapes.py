@@ -1,4 +1,4 @@
-"""shapes - rows of the table: views, parts, joins, indices, new tensors."""
+"""shapes - rows of the table: views, parts, joins, new tensors."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -65,7 +65,27 @@ def repeat(at: Call, self: Handle, repeats: Sequence[int]) -> Handle:
     return capi.weir_tile(x, tuple(repeats))
 
 
-def _bounds(x: Handle) -> tuple[list[int], list[int], list[int]]:
+@aten("repeat_interleave.self_int")
+def repeat_interleave(at: Call, self: Handle, repeats: int, dim: int | None = None, *,
+                      output_size: int | None = None) -> Handle:
+    """Each place of an axis several times; of all elements in their order without an axis."""
+    axes = len(shape_of(self))
+    x = self if dim is not None else capi.weir_reshape(self, (-1,))
+    shape = list(shape_of(x))
+    axis = axis_of(dim or 0, axes)
+    spread = capi.weir_broadcast_to(capi.weir_unsqueeze(x, axis + 1),
+                                    (dtype_of(x), (*shape[:axis + 1], repeats, *shape[axis + 1:])))
+    return capi.weir_reshape(spread, at.shape)
+
+
+@aten("tile.default")
+def tile(at: Call, self: Handle, dims: Sequence[int]) -> Handle:
+    """The same; with fewer numbers than axes they are those of the last ones."""
+    return repeat(at, self, [1] * (len(shape_of(self)) - len(dims)) + list(dims))
+
+
+def bounds(x: Handle) -> tuple[list[int], list[int], list[int]]:
+    """(begins, ends, steps) of the whole, as weir_slice takes them."""
     axes = len(shape_of(x))
     return [0] * axes, [LAST] * axes, [1] * axes
 
@@ -74,7 +94,7 @@ def _bounds(x: Handle) -> tuple[list[int], list[int], list[int]]:
 def slice_(at: Call, self: Handle, dim: int = 0, start: int | None = None,
            end: int | None = None, step: int = 1) -> Handle:
     """A part of one axis."""
-    begin, until, by = _bounds(self)
+    begin, until, by = bounds(self)
     axis = axis_of(dim, len(begin))
     begin[axis], until[axis], by[axis] = start or 0, LAST if end is None else end, step
     if capi.weir_tensor_desc(self)[1] == at.shape and step == 1:
@@ -129,6 +149,19 @@ def unbind(at: Call, self: Handle, dim: int = 0) -> tuple[Handle, ...]:
     return tuple(capi.weir_squeeze(x, axis) for x in _parts(self, axis, [1] * shape_of(self)[axis]))
 
 
+@aten("unfold.default")
+def unfold(at: Call, self: Handle, dimension: int, size: int, step: int) -> Handle:
+    """Windows along an axis, their elements along a new last one."""
+    axis = axis_of(dimension, len(shape_of(self)))
+    count = at.shape[axis]
+    parts = []
+    for place in range(size):
+        begin, until, by = bounds(self)
+        begin[axis], until[axis], by[axis] = place, place + (count - 1) * step + 1, step
+        parts.append(capi.weir_slice(self, begin, until, by))
+    return capi.weir_stack(parts, len(shape_of(self)))
+
+
 @aten("cat.default", "concat.default")
 def cat(at: Call, tensors: Sequence[Handle], dim: int = 0) -> Handle:
     """One after the other; empty vectors count for nothing."""
@@ -166,7 +199,7 @@ def select_scatter(at: Call, self: Handle, src: Handle, dim: int, index: int) ->
 @aten("flip.default")
 def flip(at: Call, self: Handle, dims: Sequence[int]) -> Handle:
     """Axes backwards."""
-    begin, until, by = _bounds(self)
+    begin, until, by = bounds(self)
     for d in dims:
         axis = axis_of(d, len(begin))
         begin[axis], until[axis], by[axis] = LAST, -LAST - 1, -1
@@ -196,10 +229,12 @@ def roll(at: Call, self: Handle, shifts: Sequence[int], dims: Sequence[int] = ()
 @aten("constant_pad_nd.default")
 def constant_pad(at: Call, self: Handle, pad: Sequence[int], value: Number = 0) -> Handle:
     """A margin of a value, or less than there was where a number is negative."""
-    return _padded(self, pad, capi.WEIR_PAD_CONSTANT, float(value))
+    return padded(self, pad, capi.WEIR_PAD_CONSTANT, float(value))
 
 
-def _padded(x: Handle, pad: Sequence[int], mode: int, value: float) -> Handle:
+def padded(x: Handle, pad: Sequence[int], mode: int = capi.WEIR_PAD_CONSTANT,
+           value: float = 0.0) -> Handle:
+    """Margins (before, after) of the last axis first; a negative one cuts."""
     axes = len(shape_of(x))
     before, after = [0] * axes, [0] * axes
     for i in range(len(pad) // 2):
@@ -219,80 +254,7 @@ def pad(at: Call, self: Handle, pad: Sequence[int], mode: str = "constant",
              "replicate": capi.WEIR_PAD_EDGE}
     if mode not in modes:
         raise Refused(f"mode={mode!r}")
-    return _padded(self, pad, modes[mode], float(value or 0))
-
-
-@aten("embedding.default")
-def embedding(at: Call, weight: Handle, indices: Handle, padding_idx: int = -1,
-              scale_grad_by_freq: bool = False, sparse: bool = False) -> Handle:
-    """Rows of a table. The row of padding_idx gets no gradient."""
-    require(not scale_grad_by_freq, "scale_grad_by_freq")
-    rows = capi.weir_gather(weight, indices)
-    if padding_idx < 0:
-        return rows
-    padding = capi.weir_eq(indices, filled(at, padding_idx, dtype_of(indices)))
-    return capi.weir_where(capi.weir_unsqueeze(padding, -1), capi.weir_detach(rows), rows)
-
-
-def _counted(index: Handle, rows: int, at: Call) -> Handle:
-    """An index whose negative values count from the end."""
-    return capi.weir_where(capi.weir_lt(index, filled(at, 0, dtype_of(index))),
-                           capi.weir_add(index, filled(at, rows, dtype_of(index))), index)
-
-
-@aten("index_select.default")
-def index_select(at: Call, self: Handle, dim: int, index: Handle) -> Handle:
-    """Places of an axis by a vector of indices."""
-    axes = len(shape_of(self))
-    axis = axis_of(dim, axes)
-    if axis == 0:
-        return capi.weir_gather(self, index)
-    order = [axis, *[i for i in range(axes) if i != axis]]
-    back = [order.index(i) for i in range(axes)]
-    return capi.weir_transpose(capi.weir_gather(capi.weir_transpose(self, order), index), back)
-
-
-@aten("index.Tensor")
-def index(at: Call, self: Handle, indices: Sequence[Handle | None]) -> Handle:
-    """self[..., i, j, ...]: neighbouring axes by indices that are broadcast to one shape."""
-    at_axes = [i for i, x in enumerate(indices) if x is not None]
-    given = [x for x in indices if x is not None]
-    require(at_axes == list(range(at_axes[0], at_axes[-1] + 1)), "indices of axes that are apart")
-    require(all(dtype_of(x) != capi.WEIR_BOOL for x in given), "a mask as an index")
-    shape, first, n = shape_of(self), at_axes[0], len(given)
-    rest = [*range(first), *range(first + n, len(shape))]
-    x = capi.weir_transpose(self, [*at_axes, *rest]) if first else self
-    flat, rows = None, 1
-    for axis, one in zip(at_axes, given):
-        where = cast(_counted(one, shape[axis], at), capi.WEIR_I64)
-        flat = where if flat is None else capi.weir_add(
-            capi.weir_mul(flat, filled(at, shape[axis], capi.WEIR_I64)), where)
-        rows *= shape[axis]
-    table = capi.weir_reshape(x, (rows, *[shape[i] for i in rest]))
-    y = capi.weir_gather(table, flat)
-    axes = len(shape_of(y)) - len(rest)         # of the indices: they go where the first was
-    order = [*range(axes, axes + first), *range(axes), *range(axes + first, axes + len(rest))]
-    return capi.weir_transpose(y, order) if first else y
-
-
-@aten("gather.default")
-def gather(at: Call, self: Handle, dim: int, index: Handle, sparse_grad: bool = False) -> Handle:
-    """self at index along an axis, each other axis at its own place."""
-    shape, places = shape_of(self), shape_of(index)
-    axis = axis_of(dim, len(shape)) if shape else 0
-    if not shape:
-        return capi.weir_reshape(self, places)
-    flat, stride = None, 1
-    for i in reversed(range(len(shape))):
-        if i == axis:
-            at_i = cast(index, capi.WEIR_I64)
-        else:
-            line = capi.weir_arange(at.device.handle, capi.WEIR_I64, places[i], 0.0, 1.0)
-            at_i = capi.weir_reshape(line, [places[i] if k == i else 1 for k in range(len(shape))])
-        part = capi.weir_mul(at_i, filled(at, stride, capi.WEIR_I64)) if stride != 1 else at_i
-        flat = part if flat is None else capi.weir_add(flat, part)
-        stride *= shape[i]
-    return capi.weir_gather(capi.weir_reshape(self, (stride,)), flat)
+    return padded(self, pad, modes[mode], float(value or 0))
 
 
 @aten("full.default", "full_like.default", "new_full.default")

@@ -31,6 +31,7 @@ class Plan:
     graph: Graph
     inputs: list[Handle | None]         # None: the step does not read it
     loss: Handle
+    loss_type: TorchType
     gradients: dict[str, Handle] = field(default_factory=dict)
 
 
@@ -142,7 +143,8 @@ class Step:
         with graph, self.device.taped():
             loss, kept = self._record(translation, inputs)
             translation.values.clear()      # what is alive at the end of the block would be kept
-        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kept)
+        kind = torch_type(capi.weir_tensor_desc(loss)[0])
+        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kind, kept)
         self._plans[_signature(batch)] = plan
         return plan
 
@@ -190,8 +192,7 @@ class Step:
         plan.graph.run()
         self._last = plan
         self._states.after(plan)
-        kind = capi.weir_tensor_desc(plan.loss)[0]
-        return memory.read(plan.loss, torch.empty((), dtype=torch_type(kind)))
+        return memory.read_into(torch.empty((), dtype=plan.loss_type), plan.loss)
 
     def _run_eager(self, batch: Sequence[torch.Tensor]) -> torch.Tensor:
         self.optimizer.zero_grad()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from . import elementwise, image, layers, reduce, shapes, table      # noqa: F401
+from . import (elementwise, image, indexing, interpolation, layers,     # noqa: F401
+               reduce, shapes, table)
 from .. import _capi as capi
 from .. import errors
 from ..core import Device

@@ -9,11 +9,20 @@ import weir.torch       # noqa: E402
 
 W = (2, 3, 4)       # the shape of the parameter that each case reads, of values around 0
 
+AT = torch.tensor([[[0, 2, 1, 1], [2, 2, 0, 0]], [[1, 1, 0, 2], [0, 1, 2, 2]]])
+
 
 def scattered(w):
     y = w * 1.0
     y[:, 1] = 2.0
     y[0] = w[1]
+    return y
+
+
+def put(w):
+    y = w * 1.0
+    y[:, torch.tensor([1, 1, -1])] = 3.0
+    y[1, :, torch.tensor([2])] = -1.0
     return y
 
 
@@ -32,6 +41,8 @@ CASES = {
     + F.mish(w) + F.relu6(w * 9) + F.hardtanh(w, -0.5, 0.7) + F.logsigmoid(w) + F.selu(w),
     "compare": lambda w: torch.where(w > 0.1, w, -w) + w.masked_fill(w.le(-0.3), 5.0)
     + w * (w.ge(w[0]) & w.ne(0.0)),
+    "fused": lambda w: torch.addcmul(w, w[0], w[1], value=2) + torch.addcdiv(w, w[0], w * w + 1)
+    + F.threshold(w, 0.2, -3.0) + torch.cat([F.glu(w), F.glu(w, -1)], -1),
     "clamp": lambda w: w.clamp(-0.5, 0.5) + w.clamp_min(0.1) + torch.maximum(w, w[0]),
     "views": lambda w: (w.permute(2, 0, 1).reshape(8, 3).t().unsqueeze(0).expand(2, 3, 8) * 2)
     .flatten(1).unflatten(1, (4, 6)).transpose(0, 2).squeeze(),
@@ -41,15 +52,26 @@ CASES = {
     "roll-flip": lambda w: torch.roll(w, (1, -2), (1, 2)) * torch.flip(w, (0, 2)),
     "pad": lambda w: F.pad(w, (1, 2, 0, 1), value=3.0) + F.pad(w, (1, 2)).sum(1, keepdim=True),
     "crop-reflect": lambda w: F.pad(w, (-1, 1)) + F.pad(w, (2, 1), mode="reflect")[..., 1:5],
-    "repeat": lambda w: w.repeat(2, 1, 2) * 2,
+    "repeat": lambda w: w.repeat(2, 1, 2) * 2 + w.tile(2, 1, 2) + w.repeat(2, 1, 1).tile((2,)),
     "triangle": lambda w: (w @ w.mT).tril() + (w @ w.mT).triu(1),
     "index": lambda w: w[torch.tensor([[1, 0], [-1, 1]])] * 2,
     "index-two": lambda w: w[:, torch.tensor([2, 0]), torch.tensor([1, -1])],
     "index-select": lambda w: w.index_select(2, torch.tensor([3, 0, 0])),
     "gather": lambda w: w.gather(1, torch.tensor([[[0, 2, 1, 1]], [[1, 1, 0, 2]]])),
     "scatter": scattered,
+    "scatter-family": lambda w: w.scatter_add(1, AT, w[:, 1:] * 2) + w.scatter(2, AT, 0.5)
+    + w.index_add(2, torch.tensor([3, 0]), w[..., :2], alpha=2)
+    + w.index_put((torch.tensor([1, 1]), torch.tensor([0, -1])), w[0, :2], accumulate=True)
+    + put(w),
+    "extremes": lambda w: w.max(1).values * w.min(1, keepdim=True).values[:, 0]
+    + w.max(1).indices,
+    "interleave": lambda w: w.repeat_interleave(2, 1)[:, :3] + w.repeat_interleave(2)[:12]
+    .view(3, 4),
     "reduce": lambda w: w.sum((0, 2)) + w.mean(-1).mean(0) + w.var(-1).sum() + w.std()
     + w.amax(2).sum() + w.amin((0, 1)).sum() + w.norm() + w.prod(2).sum() + w.logsumexp(-1).sum(),
+    "moments": lambda w: torch.cat([a.flatten() for a in (*torch.var_mean(w, 1),
+                                                        *torch.std_mean(w, (0, 2)))]),
+    "places": lambda w: w.argmin(1) + w.argmax() * w[:, 0] + w.argmin(1, keepdim=True)[:, 0],
     "running": lambda w: w.cumsum(1) + w.cumprod(2),
     "softmax": lambda w: w.softmax(-1) * w.log_softmax(1),
     "products": lambda w: w @ w.mT + torch.bmm(w, w.transpose(1, 2)),
@@ -57,6 +79,8 @@ CASES = {
     "linear": lambda w: F.linear(w, w[0], w[1, :, 0]),
     "norms": lambda w: F.layer_norm(w, (4,)) + F.rms_norm(w, (3, 4)) * F.layer_norm(w, W[1:]),
     "group-norm": lambda w: F.group_norm(w.reshape(2, 4, 3, 1), 2, w[0, 0], w[1, 0]),
+    "group-norm-1d": lambda w: F.group_norm(w.reshape(2, 4, 3), 2, w[0, 0], w[1, 0])
+    + F.instance_norm(w.reshape(2, 4, 3), weight=w[1, 0]),
     "conv": lambda w: F.conv2d(w.unsqueeze(1), w[:, :2, :2].unsqueeze(1), padding=1, stride=2),
     "conv-same": lambda w: F.conv2d(w.unsqueeze(1), w[:, :2, :3].unsqueeze(1), padding="same"),
     "conv1d": lambda w: F.conv1d(w, w[:, :, :2], padding=1, dilation=2),
@@ -68,10 +92,31 @@ CASES = {
     "adaptive": lambda w: F.adaptive_avg_pool2d(w.unsqueeze(1), (2, 3)),
     "upsample": lambda w: F.interpolate(w.unsqueeze(1), scale_factor=2, mode="bilinear")
     + F.interpolate(w.unsqueeze(1), scale_factor=2),
-    "shuffle": lambda w: F.pixel_shuffle(w.reshape(1, 4, 3, 2), 2),
+    "nearest": lambda w: F.interpolate(w.unsqueeze(1), (5, 3)) * 2
+    + F.interpolate(w.unsqueeze(1), (5, 3), mode="nearest-exact"),
+    "nearest-1d": lambda w: F.interpolate(w, 7) + F.interpolate(w, 7, mode="linear"),
+    "bilinear": lambda w: F.interpolate(w.unsqueeze(1), (5, 3), mode="bilinear")
+    + F.interpolate(w.unsqueeze(1), (5, 3), mode="bilinear", align_corners=True),
+    "scale": lambda w: F.interpolate(w.unsqueeze(1), scale_factor=(1.7, 0.8), mode="bilinear")
+    + F.interpolate(w.unsqueeze(1), scale_factor=(1.7, 0.8)),
+    "bicubic": lambda w: F.interpolate(w.unsqueeze(1), (5, 9), mode="bicubic")
+    + F.interpolate(w.unsqueeze(1), (5, 9), mode="bicubic", align_corners=True),
+    "antialias": lambda w: F.interpolate(w.unsqueeze(1), (2, 3), mode="bicubic", antialias=True)
+    + F.interpolate(w.unsqueeze(1), (2, 3), mode="bilinear", antialias=True),
+    "columns": lambda w: F.unfold(w.unsqueeze(1), (2, 3), padding=1, stride=(1, 2)),
+    "columns-back": lambda w: F.fold(w.reshape(1, 4, 6), (5, 4), (2, 2), stride=(2, 1))
+    + F.fold(w.reshape(1, 4, 6), (5, 4), 2, dilation=(2, 2), padding=(1, 1), stride=(2, 2)),
+    "windows": lambda w: w.unfold(1, 2, 1).unfold(2, 2, 2),
+    "shuffle": lambda w: F.pixel_shuffle(w.reshape(1, 4, 3, 2), 2)
+    + F.pixel_unshuffle(w.reshape(1, 1, 6, 4), 2).reshape(1, 1, 6, 4)
+    + F.channel_shuffle(w.reshape(1, 6, 2, 2), 3).reshape(1, 1, 6, 4),
+    "sequences": lambda w: F.max_pool1d(w, 2, 1) + F.avg_pool1d(w, 2, 1)
+    + F.adaptive_avg_pool1d(w, 3),
     "attention": lambda w: F.scaled_dot_product_attention(w, w * 2, w + 1, is_causal=True),
     "attention-mask": lambda w: F.scaled_dot_product_attention(
         w.unsqueeze(1), w.unsqueeze(1), w.unsqueeze(1), attn_mask=seen(w), scale=0.3),
+    "attention-windows": lambda w: F.scaled_dot_product_attention(
+        w.reshape(2, 1, 3, 2, 2), w.reshape(2, 1, 3, 2, 2) * 2, w.reshape(2, 1, 3, 2, 2) + 1),
     "attention-one-key": lambda w: F.scaled_dot_product_attention(
         w.reshape(1, 2, 3, 4), w[:1].unsqueeze(0), w[1:].unsqueeze(0)),
     "losses": lambda w: F.mse_loss(w[0], w[1]) + F.l1_loss(w[0], w[1], reduction="sum")
