@@ -144,6 +144,19 @@ def native_group_norm(at: Call, input: Handle, weight: Handle | None, bias: Hand
     return group_norm(at, input, group, weight, bias, eps), None, None
 
 
+@aten("_native_batch_norm_legit.no_stats")
+def batch_norm_alone(at: Call, input: Handle, weight: Handle | None, bias: Handle | None,
+                     training: bool, momentum: float, eps: float) -> tuple[Handle | None, ...]:
+    """Batch normalisation without running statistics: channels of the whole batch as groups."""
+    require(training, "evaluation without running statistics")
+    shape = shape_of(input)
+    order = (1, 0, *range(2, len(shape)))
+    rows = capi.weir_reshape(capi.weir_transpose(input, order), (1, shape[1], -1))
+    y = group_norm(at, rows, shape[1], weight, bias, eps)
+    swapped = (shape[1], shape[0], *shape[2:])
+    return capi.weir_transpose(capi.weir_reshape(y, swapped), order), None, None
+
+
 @aten("rms_norm.default")
 def rms_norm(at: Call, input: Handle, normalized_shape: Sequence[int],
              weight: Handle | None = None, eps: float | None = None) -> Handle:
@@ -186,8 +199,10 @@ def attention(at: Call, query: Handle, key: Handle, value: Handle, attn_mask: Ha
     require(kb == b and shape_of(v)[:2] == (b, kv), "batches or heads that are broadcast")
     require(n == kv or kv == 1 or enable_gqa, "fewer heads of keys without enable_gqa")
     if attn_mask is not None:
-        require(len(shape_of(attn_mask)) <= 2 or axes == 4,
-                "a mask of more than two axes, of queries of other than four")
+        more = len(shape_of(attn_mask))
+        require(more <= 2 or more <= axes <= 4, f"a mask of {more} axes, of queries of {axes}")
+        if axes == 3 == more:
+            attn_mask = capi.weir_unsqueeze(attn_mask, 1)
         if dtype_of(attn_mask) not in (capi.WEIR_BOOL, dtype_of(q)):
             attn_mask = cast(attn_mask, capi.WEIR_F32)
     by = 0.0 if scale is None else float(scale) or -0.0

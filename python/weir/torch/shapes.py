@@ -267,7 +267,7 @@ def full(at: Call, size: object, fill_value: Number | Handle, *more: object,
 
 
 @aten("zeros.default", "zeros_like.default", "new_zeros.default", "empty.memory_format",
-      "empty_like.default", "new_empty.default")
+      "empty_like.default", "new_empty.default", "zero.default")
 def zeros(at: Call, size: object, *more: object, dtype: TorchType | None = None) -> Handle:
     """0 everywhere; what PyTorch leaves unwritten, too."""
     return filled(at, 0, at.dtype, at.shape)

@@ -16,6 +16,7 @@ def scattered(w):
     y = w * 1.0
     y[:, 1] = 2.0
     y[0] = w[1]
+    y[1, 2].zero_()
     return y
 
 
@@ -81,6 +82,7 @@ CASES = {
     "group-norm": lambda w: F.group_norm(w.reshape(2, 4, 3, 1), 2, w[0, 0], w[1, 0]),
     "group-norm-1d": lambda w: F.group_norm(w.reshape(2, 4, 3), 2, w[0, 0], w[1, 0])
     + F.instance_norm(w.reshape(2, 4, 3), weight=w[1, 0]),
+    "batch-norm-alone": lambda w: F.batch_norm(w, None, None, w[0, :, 0], training=True),
     "conv": lambda w: F.conv2d(w.unsqueeze(1), w[:, :2, :2].unsqueeze(1), padding=1, stride=2),
     "conv-same": lambda w: F.conv2d(w.unsqueeze(1), w[:, :2, :3].unsqueeze(1), padding="same"),
     "conv1d": lambda w: F.conv1d(w, w[:, :, :2], padding=1, dilation=2),
@@ -117,6 +119,8 @@ CASES = {
         w.unsqueeze(1), w.unsqueeze(1), w.unsqueeze(1), attn_mask=seen(w), scale=0.3),
     "attention-windows": lambda w: F.scaled_dot_product_attention(
         w.reshape(2, 1, 3, 2, 2), w.reshape(2, 1, 3, 2, 2) * 2, w.reshape(2, 1, 3, 2, 2) + 1),
+    "attention-own-mask": lambda w: F.scaled_dot_product_attention(
+        w, w * 2, w + 1, attn_mask=w @ w.mT.detach()),
     "attention-one-key": lambda w: F.scaled_dot_product_attention(
         w.reshape(1, 2, 3, 4), w[:1].unsqueeze(0), w[1:].unsqueeze(0)),
     "losses": lambda w: F.mse_loss(w[0], w[1]) + F.l1_loss(w[0], w[1], reduction="sum")
