@@ -27,6 +27,20 @@ TUNED = ("tuned", "compile", "reduce-overhead")
 PRECISIONS = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
+def allocated_peak(step):
+    """The highest sum of the bytes that PyTorch's allocator on the CPU gave out in a step and had
+    not got back. What libraries keep inside themselves does not go through it."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as run:
+        step()
+    live = peak = 0
+    events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        live += event.nbytes()
+        peak = max(peak, live)
+    return peak
+
+
 class Trial:
     """A model in training with its one batch."""
 
@@ -85,10 +99,9 @@ class Trial:
         return sum(t.untyped_storage().nbytes() for t in tensors)
 
     def step_peak(self):
-        """Highest sum of the bytes a step has allocated and not freed, from the allocator's events.
+        """Highest sum of the bytes that a step has allocated and not freed.
 
-        Gradients are dropped first, so the step begins with persistent bytes alone. What libraries
-        keep inside themselves does not go through the allocator and is not seen.
+        Gradients are dropped first, so the step begins with persistent bytes alone.
         """
         self.optim.zero_grad(set_to_none=True)
         if self.cuda:
@@ -96,15 +109,7 @@ class Trial:
             torch.cuda.reset_peak_memory_stats()
             self.step()
             return torch.cuda.max_memory_allocated() - before
-        activities = [torch.profiler.ProfilerActivity.CPU]
-        with torch.profiler.profile(activities=activities, profile_memory=True) as run:
-            self.step()
-        events = [e for e in run.profiler.kineto_results.events() if e.name() == "[memory]"]
-        live = peak = 0
-        for event in sorted(events, key=lambda e: e.start_ns()):
-            live += event.nbytes()
-            peak = max(peak, live)
-        return peak
+        return allocated_peak(self.step)
 
 
 def main():

@@ -22,15 +22,19 @@ import argparse
 import copy
 import importlib
 import json
+import math
 import os
 import sys
 import time
+
+import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..")]
 
 import models       # noqa: E402
 from child import forked        # noqa: E402
+from eager import sgd, step_of  # noqa: E402
 
 PACKAGES = {"torchvision": models.torchvision_names, "timm": models.timm_names,
             "transformers": models.transformers_names}
@@ -52,31 +56,25 @@ def agrees_in_f64(row):
 
 # ---- one model ----
 
-def sgd(net):
-    import torch
-    return torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-
-
 def eager(net, loss_fn, batch, steps, threads):
     """(losses of all steps, gradients of the first)."""
-    import torch
     torch.set_num_threads(threads)
-    optimizer = sgd(net)
-    losses, grads = [], {}
-    for i in range(steps):
-        optimizer.zero_grad()
-        loss = net(*batch) if loss_fn is None else loss_fn(net(*batch[:-1]), batch[-1])
-        loss.backward()
-        losses.append(loss.item())
-        if i == 0:
-            grads = {name: p.grad.clone() for name, p in net.named_parameters()
-                     if p.grad is not None}
-        optimizer.step()
+    step = step_of(net, loss_fn, batch, sgd(net))
+    losses, grads = [step().item()], {}
+    for name, p in net.named_parameters():
+        if p.grad is not None:
+            grads[name] = p.grad.clone()
+    losses += [step().item() for _ in range(steps - 1)]
     return losses, grads
 
 
+def known(distance):
+    """A distance; infinity for NaN, with which every comparison is false."""
+    return math.inf if math.isnan(distance) else distance
+
+
 def loss_distance(a, b):
-    return max(abs(x - y) / max(abs(x), 1e-6) for x, y in zip(a, b))
+    return max(known(abs(x - y) / max(abs(x), 1e-6)) for x, y in zip(a, b))
 
 
 def gradient_distance(a, b):
@@ -85,9 +83,9 @@ def gradient_distance(a, b):
     worst = (0.0, "")
     for name, g in a.items():
         if name not in b:
-            return float("inf"), f"{name}: no gradient"
+            return math.inf, f"{name}: no gradient"
         length = max(float(g.norm()), 1e-2 * longest, 1e-30)
-        worst = max(worst, (float((g - b[name]).norm()) / length, name))
+        worst = max(worst, (known(float((g - b[name]).norm()) / length), name))
     return worst
 
 
