@@ -114,4 +114,18 @@ static inline bool zone_check(void *p, const char *what, const char *buffer)
     return front && back;
 }
 
+/* Whether the last unit of `bytes` of scratch, which were `fill` before the run, was used: else a
+ * measured peak is below the planned one. */
+static inline bool zone_check_used(const void *work, size_t bytes, unsigned char fill,
+                                   const char *what)
+{
+    enum { UNIT = 64 }; /* of measured peaks, bytes */
+    const unsigned char *const at = work;
+    for (size_t i = bytes > UNIT ? bytes - UNIT : 0; i < bytes; i++)
+        if (at[i] != fill)
+            return true;
+    return check_that(bytes == 0, __FILE__, __LINE__,
+                      "%s: the last of %zu bytes of scratch are unused", what, bytes);
+}
+
 #endif

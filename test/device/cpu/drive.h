@@ -156,19 +156,6 @@ static inline bool drive_once(const drive_call *c, const weir_kargs *k, int run)
     return true;
 }
 
-/* The end of the scratch must have been used, else a measured peak is below the planned one. */
-static inline bool drive_end(const drive_call *c)
-{
-    enum { UNIT = 64 }; /* of measured peaks, bytes */
-    const size_t               n = c->kernel->work, first = n > UNIT ? n - UNIT : 0;
-    const unsigned char *const work = c->work;
-    for (size_t i = first; i < n; i++)
-        if (work[i] != DRIVE_SCRATCH)
-            return true;
-    return check_that(n == 0, __FILE__, __LINE__, "%s: the last of %zu bytes of scratch are unused",
-                      c->what, n);
-}
-
 /* Runs a selected call. Nothing is restored in between, as inputs are only read. */
 static inline void drive_runs(drive *v, drive_call *c, void **src, void **dst)
 {
@@ -184,7 +171,7 @@ static inline void drive_runs(drive *v, drive_call *c, void **src, void **dst)
         c->first[i] = malloc(c->out[i].bytes + 1);
     for (int run = 0; run < v->runs && drive_once(c, &k, run); run++)
         ;
-    drive_end(c);
+    zone_check_used(c->work, c->kernel->work, DRIVE_SCRATCH, c->what);
     for (int i = 0; i < c->call->nout; i++)
         free(c->first[i]);
     zone_free(c->work);

@@ -43,18 +43,6 @@ static void kernel_zones(const kernel_case *k, void *work, const char *impl)
 
 enum { UNUSED = 0xff };
 
-/* The end of the scratch must have been used, else a measured peak is below the planned one. */
-static void check_end(const unsigned char *work, const weir_kernel *kernel)
-{
-    enum { UNIT = 64 }; /* of measured peaks, bytes */
-    const size_t n = kernel->work;
-    for (size_t i = n > UNIT ? n - UNIT : 0; i < n; i++)
-        if (work[i] != UNUSED)
-            return;
-    check_that(n == 0, __FILE__, __LINE__, "%s: the last of %zu bytes of scratch are unused",
-               kernel->impl, n);
-}
-
 static void kernel_run_once(const kernel_case *k, const weir_call *call, const weir_kernel *kernel,
                             int threads)
 {
@@ -71,7 +59,7 @@ static void kernel_run_once(const kernel_case *k, const weir_call *call, const w
                              .threads = t};
     CHECK_OK(kernel->run(&args));
     kernel_zones(k, work, kernel->impl);
-    check_end(work, kernel);
+    zone_check_used(work, kernel->work, UNUSED, kernel->impl);
     zone_free(work);
     weir_threads_free(t);
 }
