@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "core/dtype.h"
+#include "core/half.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/common/axes.h"
@@ -17,7 +18,6 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/real.h"
-#include "device/cpu/kernels/widen.h"
 
 /* ---- the plan of a reduction ---- */
 
@@ -98,7 +98,7 @@ static void plan_empty(plan *p, int64_t results)
 
 static accumulator neutral(weir_dtype t, int op)
 {
-    if (real_type(t))
+    if (weir_is_any_float(t))
         return (accumulator){.f = op == WEIR_REDUCE_MAX   ? (double)-INFINITY
                                   : op == WEIR_REDUCE_MIN ? (double)INFINITY
                                                           : (double)(op == WEIR_REDUCE_PROD)};
@@ -133,6 +133,12 @@ static void store(const plan *p, const accumulator *acc, char *y, int64_t cols)
         switch (p->out) {
         case WEIR_F32: ((float *)(void *)y)[c * step] = (float)finished(p, acc[c].f); break;
         case WEIR_F64: ((double *)(void *)y)[c * step] = finished(p, acc[c].f); break;
+        case WEIR_BF16:
+            ((uint16_t *)(void *)y)[c * step] = weir_to_bf16((float)finished(p, acc[c].f));
+            break;
+        case WEIR_F16:
+            ((uint16_t *)(void *)y)[c * step] = weir_to_f16((float)finished(p, acc[c].f));
+            break;
         case WEIR_I32: ((int32_t *)(void *)y)[c * step] = (int32_t)acc[c].i; break;
         case WEIR_U8: ((uint8_t *)y)[c * step] = (uint8_t)acc[c].i; break;
         default: ((int64_t *)(void *)y)[c * step] = acc[c].i;
@@ -267,18 +273,23 @@ static weir_status choose_plan(const weir_call *c, const plan *from, const weir_
     return WEIR_OK;
 }
 
+static bool reducible(weir_dtype t)
+{
+    return t < WEIR_REDUCE_TYPES && weir_reduce_loops_base[WEIR_REDUCE_SUM][t].line;
+}
+
 static weir_status reduce_choose(const weir_call *c, int op, weir_kernel *out)
 {
     static const weir_reduce_loops (*const table[])[WEIR_REDUCE_TYPES] =
         WEIR_ISA_TABLE(weir_reduce_loops);
     const weir_reduce_attr *attr = c->attr;
     const weir_dtype        in = c->in[0].desc.dtype, to = c->out[0].desc.dtype;
-    if (in > WEIR_U8 || to > WEIR_U8 || real_type(in) != real_type(to))
+    if (!reducible(in) || !reducible(to) || weir_is_any_float(in) != weir_is_any_float(to))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "the CPU kernels cannot reduce %s to %s",
                               weir_dtype_name(in), weir_dtype_name(to));
     const weir_reduce_loops(*loops)[WEIR_REDUCE_TYPES] = table[weir_cpu_isa()];
     const plan p = {.loops = loops[op][in],
-                    .meet = loops[op][real_type(in) ? WEIR_F64 : WEIR_I64],
+                    .meet = loops[op][weir_is_any_float(in) ? WEIR_F64 : WEIR_I64],
                     .start = neutral(in, op),
                     .scale = op == WEIR_REDUCE_SUM ? attr->scale : 1};
     return choose_plan(c, &p, NULL, out);
@@ -303,31 +314,28 @@ static weir_status pair_choose(const weir_call *c, int op, bool root, weir_kerne
     return choose_plan(c, &p, &x2, out);
 }
 
-static weir_status reduce_or_widen(weir_device *d, const weir_call *c, int op, weir_choose_fn self,
-                                   weir_kernel *out)
-{
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, self, out)
-                                             : reduce_choose(c, op, out);
-}
-
 weir_status weir_cpu_sum(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return reduce_or_widen(d, c, WEIR_REDUCE_SUM, weir_cpu_sum, out);
+    (void)d;
+    return reduce_choose(c, WEIR_REDUCE_SUM, out);
 }
 
 weir_status weir_cpu_amax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return reduce_or_widen(d, c, WEIR_REDUCE_MAX, weir_cpu_amax, out);
+    (void)d;
+    return reduce_choose(c, WEIR_REDUCE_MAX, out);
 }
 
 weir_status weir_cpu_amin(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return reduce_or_widen(d, c, WEIR_REDUCE_MIN, weir_cpu_amin, out);
+    (void)d;
+    return reduce_choose(c, WEIR_REDUCE_MIN, out);
 }
 
 weir_status weir_cpu_prod(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return reduce_or_widen(d, c, WEIR_REDUCE_PROD, weir_cpu_prod, out);
+    (void)d;
+    return reduce_choose(c, WEIR_REDUCE_PROD, out);
 }
 
 weir_status weir_cpu_dot(weir_device *d, const weir_call *c, weir_kernel *out)

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "weir/base.h"
+
 #define WEIR_REDUCE_COLS  512       /* most columns of a task */
 #define WEIR_REDUCE_ROWS  64        /* rows of a piece, if rows are wide */
 #define WEIR_REDUCE_LINE  4096      /* elements of a piece of a line */
@@ -26,9 +28,9 @@ static inline int64_t weir_reduce_fold(int64_t cols)
     return cols <= 32 ? 64 / cols : 1;
 }
 
-#define WEIR_REDUCE_TYPES 5
+#define WEIR_REDUCE_TYPES (WEIR_BF16 + 1)
 
-/* Indexed by operation and by weir_dtype (f32, f64, i32, i64, u8). */
+/* Indexed by operation and by weir_dtype; NULL for types that are not reduced. */
 extern const weir_reduce_loops weir_reduce_loops_base[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES];
 extern const weir_reduce_loops weir_reduce_loops_avx2[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES];
 extern const weir_reduce_loops weir_reduce_loops_avx512[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES];

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/half.h"
 #include "device/cpu/isa.h"
 
 #define ADD(a, b)       ((a) + (b))
@@ -174,25 +175,94 @@
 #define FN(name) name##_prod_u8
 #include "device/cpu/kernels/reduce_type.h"
 
+/* ---- halves: in the lanes of f32 ---- */
+
+#define T        uint16_t
+#define READ     weir_from_bf16
+#define L        float
+#define A        double
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_bf16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_f16
+#define L        float
+#define A        double
+#define OP       ADD
+#define START    0
+#define FN(name) name##_sum_f16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_bf16
+#define L        float
+#define A        double
+#define OP       MAX_FLOAT
+#define START    (-INFINITY)
+#define FN(name) name##_max_bf16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_f16
+#define L        float
+#define A        double
+#define OP       MAX_FLOAT
+#define START    (-INFINITY)
+#define FN(name) name##_max_f16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_bf16
+#define L        float
+#define A        double
+#define OP       MIN_FLOAT
+#define START    INFINITY
+#define FN(name) name##_min_bf16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_f16
+#define L        float
+#define A        double
+#define OP       MIN_FLOAT
+#define START    INFINITY
+#define FN(name) name##_min_f16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_bf16
+#define L        double
+#define A        double
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_bf16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define T        uint16_t
+#define READ     weir_from_f16
+#define L        double
+#define A        double
+#define OP       MUL
+#define START    1
+#define FN(name) name##_prod_f16
+#include "device/cpu/kernels/reduce_type.h"
+
+#define LOOPS(op)                                                                                  \
+    {                                                                                              \
+        [WEIR_F32] = {columns_##op##_f32, line_##op##_f32},                                        \
+        [WEIR_F64] = {columns_##op##_f64, line_##op##_f64},                                        \
+        [WEIR_I32] = {columns_##op##_i32, line_##op##_i32},                                        \
+        [WEIR_I64] = {columns_##op##_i64, line_##op##_i64},                                        \
+        [WEIR_U8] = {columns_##op##_u8, line_##op##_u8},                                           \
+        [WEIR_BF16] = {columns_##op##_bf16, line_##op##_bf16},                                     \
+        [WEIR_F16] = {columns_##op##_f16, line_##op##_f16},                                        \
+    }
+
 const weir_reduce_loops WEIR_ISA_NAME(weir_reduce_loops)[WEIR_REDUCE_OPS][WEIR_REDUCE_TYPES] = {
-    [WEIR_REDUCE_SUM] = {{columns_sum_f32, line_sum_f32},
-                         {columns_sum_f64, line_sum_f64},
-                         {columns_sum_i32, line_sum_i32},
-                         {columns_sum_i64, line_sum_i64},
-                         {columns_sum_u8, line_sum_u8}},
-    [WEIR_REDUCE_MAX] = {{columns_max_f32, line_max_f32},
-                         {columns_max_f64, line_max_f64},
-                         {columns_max_i32, line_max_i32},
-                         {columns_max_i64, line_max_i64},
-                         {columns_max_u8, line_max_u8}},
-    [WEIR_REDUCE_MIN] = {{columns_min_f32, line_min_f32},
-                        {columns_min_f64, line_min_f64},
-                        {columns_min_i32, line_min_i32},
-                        {columns_min_i64, line_min_i64},
-                        {columns_min_u8, line_min_u8}},
-    [WEIR_REDUCE_PROD] = {{columns_prod_f32, line_prod_f32},
-                         {columns_prod_f64, line_prod_f64},
-                         {columns_prod_i32, line_prod_i32},
-                         {columns_prod_i64, line_prod_i64},
-                         {columns_prod_u8, line_prod_u8}},
+    [WEIR_REDUCE_SUM] = LOOPS(sum),
+    [WEIR_REDUCE_MAX] = LOOPS(max),
+    [WEIR_REDUCE_MIN] = LOOPS(min),
+    [WEIR_REDUCE_PROD] = LOOPS(prod),
 };
