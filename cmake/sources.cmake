@@ -29,9 +29,9 @@ weir_sources(comm src/device/comm communicator kinds launcher local model order 
 weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas
     openblas_product)
-weir_sources(cpu src/device/cpu/kernels attention callback collective compare conv conv_grad_w
-    elementwise gather index loss lstm matmul move norm pack pool2d quantize reduce reduce_scan sign
-    slice softmax swap update widen)
+weir_sources(cpu src/device/cpu/kernels attention batch callback collective compare
+    conv conv_grad_w elementwise gather index loss lstm matmul move norm pack pool2d quantize reduce
+    reduce_scan sign slice softmax swap update widen)
 
 # Compiled once for each instruction set.
 weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)

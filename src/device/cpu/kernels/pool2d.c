@@ -14,7 +14,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/real.h"
-#include "device/cpu/kernels/widen.h"
+#include "device/cpu/kernels/batch.h"
 
 typedef struct plan {
     weir_pool_loops  loops;
@@ -338,21 +338,21 @@ static weir_status choose(const weir_call *c, const weir_pool2d_attr *a, const w
 weir_status weir_cpu_max_pool2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_max_pool2d, out);
+        return weir_cpu_widened_by_batch(d, c, weir_cpu_max_pool2d, out);
     return choose(c, c->attr, &c->in[0].desc, &c->out[0].desc, max_run, out);
 }
 
 weir_status weir_cpu_avg_pool2d(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_avg_pool2d, out);
+        return weir_cpu_widened_by_batch(d, c, weir_cpu_avg_pool2d, out);
     return choose(c, c->attr, &c->in[0].desc, &c->out[0].desc, average_run, out);
 }
 
 weir_status weir_cpu_max_pool2d_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_max_pool2d_grad, out);
+        return weir_cpu_widened_by_batch(d, c, weir_cpu_max_pool2d_grad, out);
     const weir_pool2d_grad_attr *a = c->attr;
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, max_grad_run, out);
 }
@@ -360,7 +360,7 @@ weir_status weir_cpu_max_pool2d_grad(weir_device *d, const weir_call *c, weir_ke
 weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_avg_pool2d_grad, out);
+        return weir_cpu_widened_by_batch(d, c, weir_cpu_avg_pool2d_grad, out);
     const weir_pool2d_grad_attr *a = c->attr;
     return choose(c, &a->pool, &c->out[0].desc, &c->in[0].desc, average_grad_run, out);
 }
@@ -368,7 +368,7 @@ weir_status weir_cpu_avg_pool2d_grad(weir_device *d, const weir_call *c, weir_ke
 weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_upsample_bilinear, out);
+        return weir_cpu_widened_by_batch(d, c, weir_cpu_upsample_bilinear, out);
     const weir_upsample_attr *a = c->attr;
     const weir_pool2d_attr    by = {.stride = {a->factor[0], a->factor[1]}};
     return choose(c, &by, &c->in[0].desc, &c->out[0].desc, bilinear_run, out);
@@ -377,7 +377,7 @@ weir_status weir_cpu_upsample_bilinear(weir_device *d, const weir_call *c, weir_
 weir_status weir_cpu_upsample_bilinear_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_is_half(c->in[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_upsample_bilinear_grad, out);
+        return weir_cpu_widened_by_batch(d, c, weir_cpu_upsample_bilinear_grad, out);
     const weir_upsample_attr *a = c->attr;
     const weir_pool2d_attr    by = {.stride = {a->factor[0], a->factor[1]}};
     return choose(c, &by, &c->out[0].desc, &c->in[0].desc, bilinear_grad_run, out);

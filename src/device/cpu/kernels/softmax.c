@@ -12,6 +12,7 @@
 #include "device/common/div.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/kernels/batch.h"
 #include "device/cpu/kernels/real.h"
 #include "device/cpu/kernels/widen.h"
 
@@ -88,27 +89,33 @@ static weir_status choose(const weir_call *c, bool grad, bool log, weir_kernel *
     return WEIR_OK;
 }
 
+/* Halves: in parts, unless the first axis is that of the softmax. */
+static weir_status choose_or_widen(weir_device *d, const weir_call *c, bool grad, bool log,
+                                   weir_choose_fn self, weir_kernel *out)
+{
+    const weir_axis_attr *const attr = c->attr;
+    if (!weir_is_half(c->in[0].desc.dtype))
+        return choose(c, grad, log, out);
+    return attr->axis == 0 ? weir_cpu_widened(d, c, self, out)
+                           : weir_cpu_widened_by_batch(d, c, self, out);
+}
+
 weir_status weir_cpu_softmax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax, out)
-                                             : choose(c, false, false, out);
+    return choose_or_widen(d, c, false, false, weir_cpu_softmax, out);
 }
 
 weir_status weir_cpu_softmax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_softmax_grad, out)
-                                             : choose(c, true, false, out);
+    return choose_or_widen(d, c, true, false, weir_cpu_softmax_grad, out);
 }
 
 weir_status weir_cpu_log_softmax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_log_softmax, out)
-                                             : choose(c, false, true, out);
+    return choose_or_widen(d, c, false, true, weir_cpu_log_softmax, out);
 }
 
 weir_status weir_cpu_log_softmax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return weir_is_half(c->in[0].desc.dtype)
-               ? weir_cpu_widened(d, c, weir_cpu_log_softmax_grad, out)
-               : choose(c, true, true, out);
+    return choose_or_widen(d, c, true, true, weir_cpu_log_softmax_grad, out);
 }
