@@ -5,8 +5,9 @@
  * mask, blocks above the diagonal are skipped. Forward: a task is a block of rows of one head.
  * Gradient: a task is a whole head of k and v with the heads of q that read it, so that the sums
  * for their gradients have one order; more where the gradient of a mask sums over heads or batches.
- * The products are our own code, each run by one worker. */
-#include "device/cpu/kernels/attention.h"
+ * The products are our own code, each run by one worker. Blocks of halves are widened to f32 in the
+ * worker's scratch as they are read; results are summed there and rounded once. */
+#include "device/cpu/kernels/attention_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,35 +19,19 @@
 #include "device/common/attention.h"
 #include "device/common/div.h"
 #include "device/cpu/gemm/gemm.h"
-#include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/real.h"
 #include "device/cpu/kernels/widen.h"
 
-enum { SIDE = WEIR_ATTENTION_SIDE, NARROW = SIDE / 2, UNIT = 64 };
+enum { SIDE = WEIR_ATTENTION_SIDE, UNIT = WEIR_ATTENTION_UNIT };
 
-/* A product of blocks: [full or last block of rows][full or last block of columns]. */
-typedef struct cases {
-    weir_gemm of[2][2];
-} cases;
+typedef weir_attention_plan plan;
 
-/* State of the kernel. */
-typedef struct plan {
-    weir_attention_loops    loops;
-    weir_attention_geometry g;
-    int64_t                 side, row_blocks;   /* rows of q, and of k, in a block */
-    int64_t                 batches, heads;     /* gradient: batches, heads of k in a task */
-    size_t                  size;               /* bytes of an element */
-    cases                   score, value;       /* q k^T; forward: p v, gradient: dy v^T */
-    cases                   dq, dk, dv;         /* ds k, ds^T q, p^T dy */
-    size_t                  block, vector, gemm; /* scratch: scores, a row each, products */
-    size_t                  scratch, work;      /* bytes per worker; for all workers */
-} plan;
-
-/* Rows of a head; step: from one to the next, in elements. */
+/* Rows of a head; step: from one to the next, in elements of `size` bytes. */
 typedef struct rows {
     char   *at;
     int64_t step;
+    size_t  size;
 } rows;
 
 /* A head of q with the head of k and v that it reads, and the worker's scratch. */
@@ -54,17 +39,18 @@ typedef struct head {
     const plan *p;
     int64_t     number;         /* among the heads of all batches */
     int64_t     keys, ahead;    /* row i attends to keys j < keys and, if causal, j <= i + ahead */
-    rows        q, k, v, y, dy, dq, dk, dv;
+    rows        q, k, v, y, dy, dq, dk, dv; /* as stored */
+    rows        dk_sum, dv_sum; /* as summed */
     char       *lse, *mask, *dmask;
     uint64_t    key;            /* of dropout */
-    char       *scores, *dp, *kept, *most, *sum, *gemm;
+    char       *work, *scores, *dp, *kept, *most, *sum, *gemm;
 } head;
 
 /* ---- addresses ---- */
 
-static char *row_of(const plan *p, rows r, int64_t row)
+static char *row_of(rows r, int64_t row)
 {
-    return r.at + row * r.step * (int64_t)p->size;
+    return r.at + row * r.step * (int64_t)r.size;
 }
 
 /* Rows of head `h` of batch n, of `columns` columns. */
@@ -72,13 +58,43 @@ static rows rows_of(const plan *p, void *base, const weir_attention_rows *r, int
                     int64_t columns)
 {
     const int64_t at = r->offset + n * r->batch + h * columns;
-    return (rows){(char *)base + at * (int64_t)p->size, r->row};
+    return (rows){(char *)base + at * (int64_t)p->stored, r->row, p->stored};
+}
+
+/* n rows from `first` on as loops and products read them: in place; of halves a copy in scratch. */
+static rows read_rows(const head *x, rows r, int64_t first, int64_t n, int64_t columns, size_t to)
+{
+    const rows from = {row_of(r, first), r.step, r.size};
+    const rows copy = {x->work + to, columns, x->p->size};
+    if (!x->p->widen)
+        return from;
+    for (int64_t i = 0; i < n; i++)
+        x->p->widen(columns, row_of(copy, i), row_of(from, i));
+    return copy;
+}
+
+/* Rows from `first` on where they are summed, begun with 0: in place; of halves in scratch. */
+static rows begin_rows(const head *x, rows r, int64_t first, int64_t n, int64_t columns, size_t to)
+{
+    const rows sums = x->p->widen ? (rows){x->work + to, columns, x->p->size}
+                                  : (rows){row_of(r, first), r.step, r.size};
+    for (int64_t i = 0; i < n; i++)
+        memset(row_of(sums, i), 0, (size_t)columns * sums.size);
+    return sums;
+}
+
+/* Rounds sums in scratch to the rows from `first` on. */
+static void end_rows(const head *x, rows sums, rows r, int64_t first, int64_t n, int64_t columns)
+{
+    for (int64_t i = 0; i < n && x->p->narrow; i++)
+        x->p->narrow(columns, row_of(r, first + i), row_of(sums, i));
 }
 
 static void place_scratch(head *x, void *work)
 {
     const plan *const p = x->p;
-    x->scores = (char *)work + (size_t)weir_thread_index() * p->scratch;
+    x->work = (char *)work + (size_t)weir_thread_index() * p->scratch;
+    x->scores = x->work;
     x->dp = x->scores + p->block;
     x->kept = x->dp + p->block;
     x->most = x->kept + (p->g.seed < 0 ? 0 : p->block);
@@ -155,8 +171,9 @@ static int64_t blocks_seen(const head *x, int64_t i)
     return keys < 0 ? 0 : ceil_div(keys, x->p->side);
 }
 
-static void multiply(const head *x, const cases *c, const weir_attention_block *b, const void *left,
-                     const void *right, void *to, bool add)
+static void multiply(const head *x, const weir_attention_products *c,
+                     const weir_attention_block *b, const void *left, const void *right, void *to,
+                     bool add)
 {
     const int64_t side = x->p->side;
     weir_gemm_run(&c->of[b->rows < side][b->cols < side], left, right, to, add, x->gemm, NULL);
@@ -186,8 +203,9 @@ static void multiply_nonfinite(const head *x, const weir_gemm *g, const weir_att
 
 /* to += left * right, where left is the scores (0 if masked) or their transpose. Masked pairs add
  * nothing, even where 0 * right would be NaN. */
-static void multiply_seen(const head *x, const cases *c, const weir_attention_block *b,
-                          const void *left, const void *right, void *to)
+static void multiply_seen(const head *x, const weir_attention_products *c,
+                          const weir_attention_block *b, const void *left, const void *right,
+                          void *to)
 {
     const weir_gemm *const       g = &c->of[b->rows < x->p->side][b->cols < x->p->side];
     const weir_gemm_shape *const s = &g->shape;
@@ -198,18 +216,40 @@ static void multiply_seen(const head *x, const cases *c, const weir_attention_bl
         multiply_nonfinite(x, g, b, left, right, to);
 }
 
-/* Computes scores of block (i, j), with the mask added. */
-static void score(const head *x, weir_attention_block *b, int64_t i, int64_t j)
+/* The mask of block (i, j), whose steps along rows and columns are in *row and *column. */
+static const void *mask_at(const head *x, const weir_attention_block *b, int64_t i, int64_t j,
+                           int64_t *row, int64_t *column)
 {
-    const plan *const    p = x->p;
-    const int64_t *const step = p->g.mask_step;
-    const int64_t        row = i * p->side, col = j * p->side;
-    multiply(x, &p->score, b, row_of(p, x->q, row), row_of(p, x->k, col), x->scores, false);
+    const plan *const                    p = x->p;
+    const weir_attention_geometry *const g = &p->g;
+    const int64_t *const                 step = g->mask_step;
+    const int64_t     at = i * p->side * step[2] + j * p->side * step[3];
+    const char *const from = x->mask + at * (int64_t)mask_size(g);
+    *row = step[2], *column = step[3];
+    if (!weir_is_half(g->mask_type))
+        return from;
+    const uint16_t *const half = (const void *)from;
+    char *const           to = x->work + p->wide.mask;
+    uint16_t              line[SIDE];
+    for (int64_t r = 0; r < b->rows; r++) {
+        for (int64_t c = 0; c < b->cols; c++)
+            line[c] = half[r * step[2] + c * step[3]];
+        p->widen(b->cols, to + (size_t)(r * b->cols) * p->size, line);
+    }
+    *row = b->cols, *column = 1;
+    return to;
+}
+
+/* Computes scores of block (i, j) from its rows of q and k, with the mask added. */
+static void score(const head *x, weir_attention_block *b, int64_t i, int64_t j, rows q, rows k)
+{
+    const plan *const p = x->p;
+    int64_t           row, column;
+    multiply(x, &p->score, b, q.at, k.at, x->scores, false);
     if (p->g.mask < 0)
         return;
-    const int64_t at = row * step[2] + col * step[3];
-    p->loops.mask(b, x->scores, x->mask + at * (int64_t)mask_size(&p->g),
-                  p->g.mask_type == WEIR_BOOL, step[2], step[3]);
+    const void *const mask = mask_at(x, b, i, j, &row, &column);
+    p->loops.mask(b, x->scores, mask, p->g.mask_type == WEIR_BOOL, row, column);
     b->scale = 1;
 }
 
@@ -231,31 +271,28 @@ static void fill_rows(const plan *p, void *at, int64_t n, double value)
         real_store(p->size == sizeof(float) ? WEIR_F32 : WEIR_F64, at, i, value);
 }
 
-static void clear(const plan *p, rows r, int64_t n, int64_t columns)
-{
-    for (int64_t i = 0; i < n; i++)
-        memset(row_of(p, r, i), 0, (size_t)columns * p->size);
-}
-
 static void forward_rows(const head *x, int64_t i)
 {
     const plan *const p = x->p;
     const int64_t     first = i * p->side, n = min64(p->side, p->g.t - first), e = p->g.e;
-    const rows        y = {row_of(p, x->y, first), x->y.step};
+    const rows        q = read_rows(x, x->q, first, n, p->g.d, p->wide.q);
+    const rows        y = begin_rows(x, x->y, first, n, e, p->wide.y);
     fill_rows(p, x->most, n, -(double)INFINITY);
     fill_rows(p, x->sum, n, 0);
-    clear(p, y, n, e);
     for (int64_t j = 0; j < blocks_seen(x, i); j++) {
         weir_attention_block b = block_at(x, i, j);
-        score(x, &b, i, j);
+        const rows           k = read_rows(x, x->k, j * p->side, b.cols, p->g.d, p->wide.k);
+        const rows           v = read_rows(x, x->v, j * p->side, b.cols, e, p->wide.v);
+        score(x, &b, i, j, q, k);
         p->loops.soften(&b, x->scores, x->most, x->sum, y.at, e, y.step);
         if (p->g.seed >= 0) {
             draw_kept(x, &b, i, j);
             p->loops.times(b.rows * b.cols, x->kept, x->scores);
         }
-        multiply_seen(x, &p->value, &b, x->scores, row_of(p, x->v, j * p->side), y.at);
+        multiply_seen(x, &p->value, &b, x->scores, v.at, y.at);
     }
     p->loops.finish(n, x->most, x->sum, y.at, e, y.step, x->lse + (size_t)first * p->size);
+    end_rows(x, y, x->y, first, n, e);
 }
 
 static void forward_task(void *ctx, int64_t task)
@@ -289,15 +326,17 @@ static weir_status run_forward(const weir_kargs *k)
 
 /* ---- gradient ---- */
 
-/* Adds the contribution of block (i, j) to the gradients; x->sum holds delta of the rows. */
-static void back_block(const head *x, int64_t i, int64_t j)
+/* Adds the contribution of block (i, j) to the gradients, of whose rows of q those given are;
+ * x->sum holds delta of the rows. */
+static void back_block(const head *x, int64_t i, int64_t j, rows q, rows dy, rows dq)
 {
     const plan *const    p = x->p;
     const int64_t        row = i * p->side, col = j * p->side, *const step = p->g.dmask_step;
-    char *const          dy = row_of(p, x->dy, row);
     weir_attention_block b = block_at(x, i, j);
-    score(x, &b, i, j);
-    multiply(x, &p->value, &b, dy, row_of(p, x->v, col), x->dp, false);
+    const rows           k = read_rows(x, x->k, col, b.cols, p->g.d, p->wide.k);
+    const rows           v = read_rows(x, x->v, col, b.cols, p->g.e, p->wide.v);
+    score(x, &b, i, j, q, k);
+    multiply(x, &p->value, &b, dy.at, v.at, x->dp, false);
     if (p->g.seed >= 0) {
         draw_kept(x, &b, i, j);
         p->loops.times(b.rows * b.cols, x->kept, x->dp);
@@ -311,9 +350,25 @@ static void back_block(const head *x, int64_t i, int64_t j)
                           step[3]);
     if (p->g.seed >= 0)
         p->loops.times(b.rows * b.cols, x->kept, x->scores);
-    multiply_seen(x, &p->dv, &b, x->scores, dy, row_of(p, x->dv, col));
-    multiply_seen(x, &p->dq, &b, x->dp, row_of(p, x->k, col), row_of(p, x->dq, row));
-    multiply_seen(x, &p->dk, &b, x->dp, row_of(p, x->q, row), row_of(p, x->dk, col));
+    multiply_seen(x, &p->dv, &b, x->scores, dy.at, row_of(x->dv_sum, col));
+    multiply_seen(x, &p->dq, &b, x->dp, k.at, dq.at);
+    multiply_seen(x, &p->dk, &b, x->dp, q.at, row_of(x->dk_sum, col));
+}
+
+/* Adds what the block of rows i of head x contributes. */
+static void back_rows(const head *x, int64_t i)
+{
+    const plan *const p = x->p;
+    const int64_t     first = i * p->side, n = min64(p->side, p->g.t - first);
+    const int64_t     d = p->g.d, e = p->g.e;
+    const rows        q = read_rows(x, x->q, first, n, d, p->wide.q);
+    const rows        y = read_rows(x, x->y, first, n, e, p->wide.y);
+    const rows        dy = read_rows(x, x->dy, first, n, e, p->wide.dy);
+    const rows        dq = begin_rows(x, x->dq, first, n, d, p->wide.dq);
+    p->loops.delta(n, dy.at, dy.step, y.at, y.step, e, x->sum);
+    for (int64_t j = 0; j < blocks_seen(x, i); j++)
+        back_block(x, i, j, q, dy, dq);
+    end_rows(x, dq, x->dq, first, n, d);
 }
 
 /* Adds what head h of q of batch n contributes. */
@@ -326,14 +381,8 @@ static void back_head(head *x, const weir_kargs *k, int64_t n, int64_t h)
     x->lse = (char *)k->src[4] + (size_t)(x->number * g->t) * p->size;
     x->dy = rows_of(p, k->src[5], &g->dy, n, h, g->e);
     x->dq = rows_of(p, k->dst[0], &g->dq, n, h, g->d);
-    clear(p, x->dq, g->t, g->d);
-    for (int64_t i = 0; i < p->row_blocks; i++) {
-        const int64_t first = i * p->side;
-        p->loops.delta(min64(p->side, g->t - first), row_of(p, x->dy, first), x->dy.step,
-                       row_of(p, x->y, first), x->y.step, g->e, x->sum);
-        for (int64_t j = 0; j < blocks_seen(x, i); j++)
-            back_block(x, i, j);
-    }
+    for (int64_t i = 0; i < p->row_blocks; i++)
+        back_rows(x, i);
 }
 
 /* Head `from` of k and v of batch n, with all heads of q that read it. */
@@ -344,10 +393,12 @@ static void back_group(head *x, const weir_kargs *k, int64_t n, int64_t from)
     const int64_t                        each = g->h / g->kv;
     x->dk = rows_of(p, k->dst[g->packed ? 0 : 1], &g->dk, n, from, g->d);
     x->dv = rows_of(p, k->dst[g->packed ? 0 : 2], &g->dv, n, from, g->e);
-    clear(p, x->dk, g->s, g->d);
-    clear(p, x->dv, g->s, g->e);
+    x->dk_sum = begin_rows(x, x->dk, 0, g->s, g->d, p->wide.dk);
+    x->dv_sum = begin_rows(x, x->dv, 0, g->s, g->e, p->wide.dv);
     for (int64_t h = from * each; h < (from + 1) * each; h++)
         back_head(x, k, n, h);
+    end_rows(x, x->dk_sum, x->dk, 0, g->s, g->d);
+    end_rows(x, x->dv_sum, x->dv, 0, g->s, g->e);
 }
 
 static void back_task(void *ctx, int64_t task)
@@ -378,91 +429,12 @@ static weir_status run_back(const weir_kargs *k)
 
 /* ---- selecting ---- */
 
-/* A size of a product that is the block's rows, its columns, or a fixed number. */
-enum { BY_ROWS = -1, BY_COLS = -2 };
-
-static int64_t size_for(int64_t n, int64_t by_rows, int64_t by_cols)
-{
-    return n == BY_ROWS ? by_rows : n == BY_COLS ? by_cols : n;
-}
-
-/* Plans the four cases of a product; s has BY_ROWS and BY_COLS for sizes that depend on the
- * block. */
-static void plan_cases(plan *p, cases *c, const weir_gemm_shape *s)
-{
-    const int64_t r[2] = {p->side, p->g.t % p->side}, n[2] = {p->side, p->g.s % p->side};
-    for (int i = 0; i < 4; i++) {
-        weir_gemm       *g = &c->of[i / 2][i % 2];
-        weir_gemm_shape  one = *s;
-        int64_t *const   size[] = {&one.m, &one.n, &one.k, &one.lda, &one.ldb, &one.ldc};
-        for (int j = 0; j < 6; j++)
-            *size[j] = size_for(*size[j], r[i / 2], n[i % 2]);
-        weir_gemm_plan_alone(g, &one);
-        p->gemm = g->work > p->gemm ? g->work : p->gemm;
-    }
-}
-
-static void plan_products(plan *p, weir_dtype type, bool back)
-{
-    const weir_attention_geometry *const a = &p->g;
-    const int64_t         d = a->d, e = a->e, q = a->q.row, k = a->k.row, v = a->v.row;
-    const int64_t         y = a->y.row, dy = a->dy.row;
-    const weir_gemm_shape score = {type, false, true, BY_ROWS, BY_COLS, d, q, k, BY_COLS};
-    const weir_gemm_shape value = {type, false, false, BY_ROWS, e, BY_COLS, BY_COLS, v, y};
-    const weir_gemm_shape dp = {type, false, true, BY_ROWS, BY_COLS, e, dy, v, BY_COLS};
-    const weir_gemm_shape dq = {type, false, false, BY_ROWS, d, BY_COLS, BY_COLS, k, a->dq.row};
-    const weir_gemm_shape dk = {type, true, false, BY_COLS, d, BY_ROWS, BY_COLS, q, a->dk.row};
-    const weir_gemm_shape dv = {type, true, false, BY_COLS, e, BY_ROWS, BY_COLS, dy, a->dv.row};
-    plan_cases(p, &p->score, &score);
-    plan_cases(p, &p->value, back ? &dp : &value);
-    if (back) {
-        plan_cases(p, &p->dq, &dq);
-        plan_cases(p, &p->dk, &dk);
-        plan_cases(p, &p->dv, &dv);
-    }
-}
-
-static size_t in_units(size_t bytes)
-{
-    return (bytes + UNIT - 1) / UNIT * UNIT;
-}
-
-/* Rows of q, and of k, in a block. Long sequences take large blocks, which run faster as long as a
- * block with its operands, scores and their gradients stays in a second-level cache; short ones and
- * wide heads take small blocks. By shape alone, so the bits are those of every machine. */
-static int64_t side_for(const weir_attention_geometry *g, size_t size)
-{
-    enum { LONG = 4 * SIDE, CACHE = 512 << 10 };
-    const int64_t elements = 2 * SIDE * (g->d + g->e) + 2 * SIDE * SIDE;
-    return min64(g->t, g->s) >= LONG && elements <= CACHE / (int64_t)size ? SIDE : NARROW;
-}
-
-/* A task of the gradient has all heads and batches that one element of the mask's gradient sums. */
-static void plan_tasks(plan *p)
-{
-    const weir_attention_geometry *const g = &p->g;
-    p->batches = g->dmask >= 0 && g->mask_dim[0] == 1 ? max64(1, g->b) : 1;
-    p->heads = g->dmask >= 0 && g->mask_dim[1] == 1 ? g->kv : 1;
-}
-
 static weir_status choose(const weir_device *dev, const weir_call *c, bool back, weir_kernel *out)
 {
-    static const weir_attention_loops *const table[] = WEIR_ISA_TABLE(weir_attention_loops);
-    const weir_dtype                         type = c->in[0].desc.dtype;
-    plan *const                              p = weir_mem_zalloc(1, sizeof *p);
+    plan *const p = weir_attention_plan_new(c, back, weir_threads_count(dev->threads));
+
     if (!p)
         return WEIR_ERR_NOMEM;
-    p->loops = table[weir_cpu_isa()][type];
-    p->g = weir_attention_geometry_of(c, back);
-    p->size = weir_dtype_size(type);
-    p->side = side_for(&p->g, p->size);
-    p->row_blocks = ceil_div(p->g.t, p->side);
-    plan_tasks(p);
-    plan_products(p, type, back);
-    p->block = in_units((size_t)(min64(p->side, p->g.t) * min64(p->side, p->g.s)) * p->size);
-    p->vector = in_units((size_t)min64(p->side, p->g.t) * p->size);
-    p->scratch = (p->g.seed < 0 ? 2 : 3) * p->block + 2 * p->vector + in_units(p->gemm) + UNIT;
-    p->work = p->scratch * (size_t)weir_threads_count(dev->threads);
     *out = (weir_kernel){.run = back ? run_back : run_forward,
                          .work = p->work,
                          .state = p,
@@ -473,12 +445,14 @@ static weir_status choose(const weir_device *dev, const weir_call *c, bool back,
 
 weir_status weir_cpu_attention(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_attention, out)
-                                             : choose(d, c, false, out);
+    return choose(d, c, false, out);
 }
 
+/* The gradient of a mask of halves is summed in f32, over heads and batches: in a copy. */
 weir_status weir_cpu_attention_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_attention_grad, out)
-                                             : choose(d, c, true, out);
+    const weir_attention_attr *const a = c->attr;
+    return a->mask_grad && weir_is_half(c->in[0].desc.dtype)
+               ? weir_cpu_widened(d, c, weir_cpu_attention_grad, out)
+               : choose(d, c, true, out);
 }

@@ -1,8 +1,8 @@
-/* attention_isa.c - the loops of attention over blocks of scores, compiled per instruction set.
+/* attention_loops_isa.c - the loops of attention over blocks of scores, for an instruction set.
  *
  * The softmax is computed block by block (Milakov and Gimelshein, "Online normalizer calculation
  * for softmax", 2018): sums made with an old maximum are rescaled to the new one. */
-#include "device/cpu/kernels/attention.h"
+#include "device/cpu/kernels/attention_loops.h"
 
 #include <math.h>
 
@@ -23,13 +23,13 @@ static void draw(uint64_t key, uint64_t first, int64_t n, uint32_t word[WEIR_ATT
 #define EXP      weir_exp_f32
 #define LOG      weir_log_f32
 #define FN(name) name##_f32
-#include "device/cpu/kernels/attention_type.h"
+#include "device/cpu/kernels/attention_loops_type.h"
 
 #define T        double
 #define EXP      weir_exp_f64
 #define LOG      weir_log_f64
 #define FN(name) name##_f64
-#include "device/cpu/kernels/attention_type.h"
+#include "device/cpu/kernels/attention_loops_type.h"
 
 const weir_attention_loops WEIR_ISA_NAME(weir_attention_loops)[2] = {
     {mask_f32, soften_f32, finish_f32, delta_f32, back_f32, drop_f32, times_f32,

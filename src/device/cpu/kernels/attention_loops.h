@@ -1,6 +1,6 @@
-/* attention.h - shared by attention.c and its loops, which are compiled per instruction set. */
-#ifndef WEIR_DEVICE_CPU_KERNELS_ATTENTION_H
-#define WEIR_DEVICE_CPU_KERNELS_ATTENTION_H
+/* attention_loops.h - the loops of attention, which are compiled per instruction set. */
+#ifndef WEIR_DEVICE_CPU_KERNELS_ATTENTION_LOOPS_H
+#define WEIR_DEVICE_CPU_KERNELS_ATTENTION_LOOPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

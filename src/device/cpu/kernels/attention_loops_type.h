@@ -1,4 +1,5 @@
-/* attention_type.h - the loops of attention_isa.c for one float type: T, EXP, LOG and FN(name).
+/* attention_loops_type.h - the loops of attention_loops_isa.c for one float type: T, EXP, LOG and
+ * FN(name).
  *
  * A row is summed in LANES partial sums, whatever the vector width, which are then added as a
  * tree. */
