@@ -152,7 +152,7 @@ class Halves(torch.autograd.Function):      # type: ignore[misc]     # Any where
 
 def _read(handle: Handle) -> torch.Tensor:
     kind, shape = capi.weir_tensor_desc(handle)
-    return memory.read(handle, torch.empty(shape, dtype=torch_type(kind)))
+    return memory.read_into(torch.empty(shape, dtype=torch_type(kind)), handle)
 
 
 def _results(plan: Plan) -> list[torch.Tensor]:

@@ -27,6 +27,16 @@ def _counted(index: Handle, rows: int, at: Call) -> Handle:
                            capi.weir_add(index, filled(at, rows, dtype_of(index))), index)
 
 
+def _in_front(axes: int, axis: int) -> list[int]:
+    """The order of axes with one of them first."""
+    return [axis, *[i for i in range(axes) if i != axis]]
+
+
+def _back(order: Sequence[int]) -> list[int]:
+    """The order that undoes an order of axes."""
+    return [order.index(i) for i in range(len(order))]
+
+
 @aten("index_select.default")
 def index_select(at: Call, self: Handle, dim: int, index: Handle) -> Handle:
     """Places of an axis by a vector of indices."""
@@ -34,9 +44,9 @@ def index_select(at: Call, self: Handle, dim: int, index: Handle) -> Handle:
     axis = axis_of(dim, axes)
     if axis == 0:
         return capi.weir_gather(self, index)
-    order = [axis, *[i for i in range(axes) if i != axis]]
-    back = [order.index(i) for i in range(axes)]
-    return capi.weir_transpose(capi.weir_gather(capi.weir_transpose(self, order), index), back)
+    order = _in_front(axes, axis)
+    rows = capi.weir_gather(capi.weir_transpose(self, order), index)
+    return capi.weir_transpose(rows, _back(order))
 
 
 class _Rows:
@@ -71,8 +81,7 @@ class _Rows:
     def tensor(self, table: Handle) -> Handle:
         """The rows as the tensor that they came from."""
         x = capi.weir_reshape(table, (*self.front, *self.rest))
-        back = [self.order.index(i) for i in range(len(self.order))]
-        return capi.weir_transpose(x, back) if self.first else x
+        return capi.weir_transpose(x, _back(self.order)) if self.first else x
 
     def move(self, there: bool) -> list[int]:
         """The order of axes that puts those of the indices where the first one was, or back."""
@@ -162,10 +171,10 @@ def index_add(at: Call, self: Handle, dim: int, index: Handle, source: Handle, *
     axis = axis_of(dim, axes)
     if alpha != 1:
         source = capi.weir_mul(source, filled(at, alpha, dtype_of(source)))
-    order = [axis, *[i for i in range(axes) if i != axis]]
+    order = _in_front(axes, axis)
     x = capi.weir_scatter_add(capi.weir_transpose(self, order), index,
                               capi.weir_transpose(source, order))
-    return capi.weir_transpose(x, [order.index(i) for i in range(axes)])
+    return capi.weir_transpose(x, _back(order))
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")

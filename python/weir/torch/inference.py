@@ -1,7 +1,7 @@
 """inference - a PyTorch module as a planned graph of Weir: run from torch, saved for C programs."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -21,12 +21,16 @@ class Module:
 
     Parameters and buffers are copies with all bits. It is called as the module, with tensors, and
     gives a tensor, or a tuple of the tensors among the results in the order of their structure.
+    tensor_of: the core's tensor of a parameter or buffer by its name, in place of copies.
+    shared_budget: as in weir.options.plan_options.
     """
 
     def __init__(self, module: torch.nn.Module,
                  example: torch.Tensor | Sequence[torch.Tensor], budget: Budget | None = None,
                  policy: str | None = None, precision: str | None = None,
-                 device: core.Device | None = None) -> None:
+                 device: core.Device | None = None, *,
+                 tensor_of: Callable[[str], Handle] | None = None,
+                 shared_budget: bool = False) -> None:
         self.device: core.Device = core.cpu() if device is None else device
         batch = [example] if isinstance(example, torch.Tensor) else list(example)
         with in_mode(module, False), torch.no_grad():
@@ -37,7 +41,7 @@ class Module:
         made: dict[torch.Tensor, Handle] = {}
         self._names: dict[str, Handle] = {}
 
-        def tensor_of(name: str) -> Handle:
+        def copy_of(name: str) -> Handle:
             t = values[name]
             if t not in made:
                 made[t] = self._names[name] = memory.new_state(self.device, t, name)
@@ -47,8 +51,9 @@ class Module:
             if node.users:
                 inputs[node] = capi.weir_input(self.device.handle,
                                                (type_of(t.dtype), tuple(t.shape)))
-        translation = Translation(captured, self.device, tensor_of)
-        self.graph: Graph = Graph(self.device, budget=budget, policy=policy)
+        translation = Translation(captured, self.device, tensor_of or copy_of)
+        self.graph: Graph = Graph(self.device, budget=budget, policy=policy,
+                                  shared_budget=shared_budget)
         with self.graph:
             translation.run(inputs, half_type(precision))
             self._outputs = self._kept(translation)
@@ -79,7 +84,7 @@ class Module:
         results = []
         for handle in self._outputs:
             kind, shape = capi.weir_tensor_desc(handle)
-            results.append(memory.read(handle, torch.empty(shape, dtype=torch_type(kind))))
+            results.append(memory.read_into(torch.empty(shape, dtype=torch_type(kind)), handle))
         return results[0] if len(results) == 1 else tuple(results)
 
     def save(self, path: Path, keep_previous: bool = False) -> None:

@@ -73,14 +73,23 @@ def _picked(at: Call, x: Handle, resize: Resize, scales: Sequence[object]) -> Ha
     return x
 
 
+def _factors(at: Call, x: Handle, scales: Sequence[object]) -> list[int] | None:
+    """How many times larger each axis behind the channels becomes; None where one doesn't become a
+    multiple of itself, or has another scale."""
+    factors = []
+    for n, size, scale in zip(shape_of(x)[2:], at.shape[2:], _scales(at, scales)):
+        if size % n != 0 or scale is not None and scale * n != size:
+            return None
+        factors.append(size // n)
+    return factors
+
+
 def _nearest(name: str, resize: Resize) -> None:
     def nearest(at: Call, input: Handle, output_size: Sequence[int] | None,
                 *scales: object) -> Handle:
-        shape, size = shape_of(input), at.shape
-        if name == "upsample_nearest2d" and all(b % a == 0 for a, b in zip(shape, size)) and \
-                all(s is None or s * a == b for s, a, b in
-                    zip(_scales(at, scales), shape[2:], size[2:])):
-            return capi.weir_upsample(input, size[2] // shape[2], size[3] // shape[3])
+        factors = _factors(at, input, scales)
+        if name == "upsample_nearest2d" and factors:
+            return capi.weir_upsample(input, *factors)
         return _picked(at, input, resize, scales)
     aten(f"{name}.vec", f"{name}.default")(nearest)
 
@@ -88,12 +97,9 @@ def _nearest(name: str, resize: Resize) -> None:
 def _linear(name: str, resize: Resize) -> None:
     def linear(at: Call, input: Handle, output_size: Sequence[int] | None, align_corners: bool,
                *scales: object) -> Handle:
-        shape, size = shape_of(input), at.shape
-        if name == "upsample_bilinear2d" and not align_corners and \
-                all(b % a == 0 for a, b in zip(shape, size)) and \
-                all(s is None or s * a == b for s, a, b in
-                    zip(_scales(at, scales), shape[2:], size[2:])):
-            return capi.weir_upsample_bilinear(input, size[2] // shape[2], size[3] // shape[3])
+        factors = _factors(at, input, scales)
+        if name == "upsample_bilinear2d" and not align_corners and factors:
+            return capi.weir_upsample_bilinear(input, *factors)
         return _weighted(at, input, resize, (align_corners,), scales)
     aten(f"{name}.vec", f"{name}.default")(linear)
 

@@ -1,6 +1,8 @@
 """step - a training step of a PyTorch model that runs in Weir: one graph, one budget."""
 from __future__ import annotations
 
+import math
+import operator
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,8 @@ from ..graph import Graph, Stats
 from ..typing import Budget, Handle
 from . import memory
 from .capture import Captured, Loss, Node, WithLoss, capture, in_mode
+from .inference import Module
+from .scaling import LossScale, Sums
 from .table import half_type, torch_type, type_of
 from .translate import Translation, UnsupportedError, problems, refuse, warn_eager
 from .updates import Rule, groups_of, rule_of
@@ -33,6 +37,7 @@ class Plan:
     loss: Handle
     loss_type: TorchType
     gradients: dict[str, Handle] = field(default_factory=dict)
+    finite: Handle | None = None        # of a scaled loss: whether the update was made
 
 
 class Tensors:
@@ -76,12 +81,15 @@ class Step:
     for any other Weir computes gradients and the optimiser runs in torch, with a warning.
 
     budget, policy: of the whole step, as in weir.Graph. precision: "bf16" or "f16" runs products in
-    that type. clip_norm, clip_value: limits of gradients. views: parameters, buffers and the
-    optimiser's states are tensors over Weir's memory, so torch sees each update at once; False lets
-    a budget move them elsewhere, and sync() copies them back. gradients: keep the gradients of each
-    step, for gradients(). A batch of another signature is captured and planned at its first use,
-    at most max_plans of them, in one arena. fallback: a model with operators that Weir does not
-    translate runs in torch, with one warning; graph and stats then raise an InvalidError.
+    that type; "f16" wants a scaler, a torch.amp.GradScaler whose numbers are taken over: the loss
+    is scaled, and updates that are not finite are left out. clip_norm, clip_value: limits of
+    gradients. accumulate: calls that make one update, of the mean of their losses. views:
+    parameters, buffers and the optimiser's states are tensors over Weir's memory, so torch sees
+    each update at once; False lets a budget move them elsewhere, and sync() copies them back.
+    gradients: keep the gradients of each step, for gradients(). A batch of another signature is
+    captured and planned at its first use, at most max_plans of them, in one arena. fallback: a
+    model with operators that Weir does not translate runs in torch, with one warning; graph and
+    stats then raise an InvalidError.
     """
 
     def __init__(self, model: torch.nn.Module, loss_fn: Loss | None,
@@ -89,13 +97,18 @@ class Step:
                  policy: str | None = None, precision: str | None = None, *, targets: int = 1,
                  views: bool = True, clip_norm: float = 0.0, clip_value: float = 0.0,
                  gradients: bool = False, max_plans: int = 8, fallback: bool = False,
+                 accumulate: int = 1, scaler: torch.amp.GradScaler | None = None,
                  device: core.Device | None = None) -> None:
         self.model: torch.nn.Module = model
         self.optimizer: torch.optim.Optimizer = optimizer
         self._loss, self._views, self._max_plans = loss_fn, views, max_plans
         self._budget, self._policy = budget, policy
-        self._half = half_type(precision)
+        self._precision, self._half = precision, half_type(precision)
         self._clip = (clip_norm, clip_value)
+        self._accumulate, self._pending = operator.index(accumulate), 0
+        if self._accumulate < 1:
+            raise InvalidError(f"accumulate is {accumulate}: must be 1 or more")
+        self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self.device: core.Device = core.cpu() if device is None else device
         batch = _batch(example)
         self._targets = targets if loss_fn is not None else 0
@@ -104,8 +117,12 @@ class Step:
             warnings.warn(f"torch.optim.{type(optimizer).__name__} with these settings runs in "
                           "torch, behind the step: its memory is outside the budget", GraphWarning,
                           stacklevel=2)
+            if self._scaler:
+                raise InvalidError("a scaler needs an optimiser that Weir computes: torch.optim."
+                                   f"{type(optimizer).__name__} with these settings runs in torch")
         self._keep = gradients or self._rule is None
         self._plans: dict[Signature, Plan] = {}
+        self._evaluations: dict[Signature, Module] = {}
         self._last: Plan | None = None
         self.eager: bool = False        # fallback: it runs in torch
         try:
@@ -120,7 +137,13 @@ class Step:
                    if p.requires_grad}
         self.tensors: Tensors = Tensors(model, trained, self.device, views)
         self._states = States(self, self._rule)
+        self._scale = LossScale(self.device, self._scaler) if self._scaler else None
+        self._sums = Sums(self.device, {name: t for name, t in self.tensors.tensors.items()
+                                        if t in trained}) \
+            if self._accumulate > 1 and self._rule else None
+        self._update: tuple[Graph, Handle | None] | None = None
         self._last = self._plan(batch, captured)
+        self._planned_update()
 
     def _capture(self, batch: Sequence[torch.Tensor]) -> Captured:
         whole = WithLoss(self.model, self._loss, len(batch) - self._targets)
@@ -137,32 +160,74 @@ class Step:
             if node.users:
                 inputs[node] = capi.weir_input(self.device.handle,
                                                (type_of(t.dtype), tuple(t.shape)))
-        graph = Graph(self.device, budget=self._budget, policy=self._policy,
-                      shared_budget=self._budget is not None)
+        graph = self._graph()
         translation = Translation(captured, self.device, self.tensors.handle)
         with graph, self.device.taped():
-            loss, kept = self._record(translation, inputs)
+            loss, kept, finite = self._record(translation, inputs)
             translation.values.clear()      # what is alive at the end of the block would be kept
         kind = torch_type(capi.weir_tensor_desc(loss)[0])
-        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kind, kept)
+        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kind, kept, finite)
         self._plans[_signature(batch)] = plan
         return plan
 
+    def _graph(self) -> Graph:
+        return Graph(self.device, budget=self._budget, policy=self._policy,
+                     shared_budget=self._budget is not None)
+
     def _record(self, translation: Translation, inputs: dict[Node, Handle]
-                ) -> tuple[Handle, dict[str, Handle]]:
+                ) -> tuple[Handle, dict[str, Handle], Handle | None]:
         translation.run(inputs, self._half)
         result = translation.argument(translation.graph.outputs[0])
         if not isinstance(result, capi.weir_tensor) or \
                 capi.weir_tensor_desc(result)[1] not in ((), (1,)):
             raise InvalidError("the loss must be one tensor of one element")
         loss = capi.weir_reshape(result, ())
-        names = [name for name, h in self.tensors.handles.items() if capi.weir_tensor_needs_grad(h)]
-        handles = [self.tensors.handles[name] for name in names]
-        found = {n: g for n, g in zip(names, capi.gradients(loss, None, handles)) if g is not None}
+        found = self._gradients(loss)
         translation.assign_buffers()
-        kept = {name: capi.weir_keep(g) for name, g in found.items()} if self._keep else {}
-        self._states.record(self._clipped(found))
-        return capi.weir_keep(loss), kept
+        finite = None
+        if self._sums:
+            kept = self._scale.unscaled(found, self.tensors.handles)[0] \
+                if self._scale and self._keep else found
+            known = set(self._sums.names)
+            self._sums.add(found)
+            if self._sums.names != known:
+                self._update = None
+        else:
+            kept, finite = self._finished(found)
+        return (capi.weir_keep(loss),
+                {name: capi.weir_keep(g) for name, g in kept.items()} if self._keep else {}, finite)
+
+    def _gradients(self, loss: Handle) -> dict[str, Handle]:
+        """Of the loss, divided by the number of calls for an update and times the scale."""
+        names = [name for name, h in self.tensors.handles.items() if capi.weir_tensor_needs_grad(h)]
+        if self._accumulate > 1:
+            share = 1 / self._accumulate
+            loss = capi.weir_affine(loss, share, 0.0)
+        if self._scale:
+            loss = self._scale.scaled(loss)
+        grads = capi.gradients(loss, None, [self.tensors.handles[name] for name in names])
+        return {n: g for n, g in zip(names, grads) if g is not None}
+
+    def _finished(self, grads: dict[str, Handle]) -> tuple[dict[str, Handle], Handle | None]:
+        """Records the updates. Returns the gradients of the loss itself before clipping, and
+        whether all are finite, if it was scaled."""
+        if not self._scale:
+            self._states.record(self._clipped(grads), None)
+            return grads, None
+        grads, finite = self._scale.unscaled(grads, self.tensors.handles)
+        self._states.record(self._clipped(grads), finite)
+        self._scale.adjust(finite)
+        return grads, capi.weir_keep(finite)
+
+    def _planned_update(self) -> tuple[Graph, Handle | None] | None:
+        """The graph that updates from the sums, if there are any, and its mark of finite ones."""
+        if self._update is None and self._sums:
+            graph = self._graph()
+            with graph:
+                finite = self._finished(self._sums.all())[1]
+                self._sums.reset()
+            self._update = graph, finite
+        return self._update
 
     def _clipped(self, grads: dict[str, Handle]) -> dict[str, Handle]:
         norm, value = self._clip
@@ -188,25 +253,89 @@ class Step:
         for handle, t in zip(plan.inputs, batch):
             if handle is not None:
                 memory.write(handle, t)
-        self._states.before()
+        if self._accumulate == 1:
+            self._before()
         plan.graph.run()
         self._last = plan
-        self._states.after(plan)
+        if self._accumulate == 1:
+            self._after(plan.finite)
+        self._states.hand_over(plan, self._pending == 0)
+        self._pending += 1
+        if self._pending == self._accumulate:
+            self.update()
         return memory.read_into(torch.empty((), dtype=plan.loss_type), plan.loss)
 
+    def update(self) -> None:
+        """With accumulate: updates from the gradients of the calls since the last update, however
+        few they are, as at the end of an epoch. It is called by itself once there are enough."""
+        if self._pending == 0:
+            return
+        self._pending = 0
+        planned = None if self.eager else self._planned_update()
+        if self.eager:
+            self._update_eager()
+        elif planned:
+            self._before()
+            planned[0].run()
+            self._after(planned[1])
+        elif self._rule is None:
+            self._states.update_in_torch()
+
+    def _before(self) -> None:
+        """Before updates run: what they read of the optimiser and the scaler."""
+        if self._scale:
+            self._scale.load()
+        self._states.before()
+
+    def _after(self, finite: Handle | None) -> None:
+        """Behind updates: counts them."""
+        if self._scale and finite is not None:
+            self._scale.sync()
+        if finite is None or memory.read_into(torch.empty((), dtype=torch.bool), finite):
+            self._states.after()
+
+    def predict(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """The model's results in evaluation, planned at the first inputs of a signature, in the
+        arena and the budget of the step: a tensor, or a tuple of those among the results."""
+        if self.eager:
+            with in_mode(self.model, False), torch.no_grad():
+                return self.model(*inputs)      # type: ignore[no-any-return]
+        signature = _signature(inputs)
+        if signature not in self._evaluations:
+            if len(self._evaluations) >= self._max_plans:
+                raise InvalidError(f"inputs of another signature, {signature}: there are "
+                                   f"{self._max_plans} plans for evaluation already (max_plans)")
+            self._evaluations[signature] = Module(
+                self.model, inputs, self._budget, self._policy, self._precision, self.device,
+                tensor_of=self.tensors.handle, shared_budget=self._budget is not None)
+        return self._evaluations[signature](*inputs)
+
     def _run_eager(self, batch: Sequence[torch.Tensor]) -> torch.Tensor:
-        self.optimizer.zero_grad()
+        if self._pending == 0:
+            self.optimizer.zero_grad()
         with in_mode(self.model, True):
             loss = WithLoss(self.model, self._loss, len(batch) - self._targets)(*batch)
-            loss.backward()
+            share = loss / self._accumulate if self._accumulate > 1 else loss
+            (self._scaler.scale(share) if self._scaler else share).backward()
+        self._pending += 1
+        if self._pending == self._accumulate:
+            self.update()
+        return loss.detach()
+
+    def _update_eager(self) -> None:
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         norm, value = self._clip
+        if self._scaler:
+            self._scaler.unscale_(self.optimizer)
         if value > 0:
             torch.nn.utils.clip_grad_value_(parameters, value)
         if norm > 0:
             torch.nn.utils.clip_grad_norm_(parameters, norm)
-        self.optimizer.step()
-        return loss.detach()
+        if self._scaler:
+            self._scaler.step(self.optimizer)
+            self._scaler.update()
+        else:
+            self.optimizer.step()
 
     def _planned(self) -> Plan:
         if self._last is None:
@@ -296,12 +425,16 @@ class States:
             ([group.get(name) for name in rule.fixed], rule.states(group), len(group["params"]))
             for group in groups_of(self._optimizer)]
 
-    def record(self, grads: dict[str, Handle]) -> None:
-        """Records an update of each parameter that has a gradient."""
+    def record(self, grads: dict[str, Handle], finite: Handle | None) -> None:
+        """Records an update of each parameter that has a gradient, where `finite` is true."""
         if self._rule is None:
             return
-        capi.weir_increment(self._step, 1.0)
-        for group, numbers in zip(groups_of(self._optimizer), self._groups):
+        if finite is None:
+            capi.weir_increment(self._step, 1.0)
+        else:
+            capi.weir_accumulate(self._step, capi.weir_cast(finite, capi.WEIR_F64))
+        for group, given in zip(groups_of(self._optimizer), self._groups):
+            numbers = given if finite is None else _if_finite(self._device, finite, given)
             for p in group["params"]:
                 name = self._names.get(p)
                 if name in grads:
@@ -322,19 +455,27 @@ class States:
                 memory.write(self._groups[i], torch.tensor(numbers, dtype=torch.float64))
                 self._written[i] = numbers
 
-    def after(self, plan: Plan) -> None:
-        """Counts the step; where torch updates, hands it the gradients."""
+    def after(self) -> None:
+        """Counts an update."""
         self._count += 1
         # What step() of torch's optimisers leaves behind; without it schedulers warn.
         setattr(self._optimizer, "_opt_called", True)
-        if self._rule is None:
-            for name, handle in plan.gradients.items():
-                t = self._tensors.tensors[name]
-                t.grad = memory.read(handle, t)
-            self._optimizer.step()
-            if not self._views:
-                for name, t in self._tensors.tensors.items():
-                    memory.write(self._tensors.handles[name], t)
+
+    def hand_over(self, plan: Plan, first: bool) -> None:
+        """Where torch updates: hands it the gradients, or adds them to those that it has."""
+        if self._rule is not None:
+            return
+        for name, handle in plan.gradients.items():
+            t = self._tensors.tensors[name]
+            found = memory.read(handle, t)
+            t.grad = found if first or t.grad is None else t.grad.add_(found)
+
+    def update_in_torch(self) -> None:
+        """Runs the update that the core does not know."""
+        self._optimizer.step()
+        if not self._views:
+            for name, t in self._tensors.tensors.items():
+                memory.write(self._tensors.handles[name], t)
 
     def sync(self) -> None:
         """The optimiser's state has torch's names and this step's values."""
@@ -370,6 +511,12 @@ class States:
         self._count = count
         capi.weir_write_fill(self._step, float(count))
         self.sync()
+
+
+def _if_finite(device: core.Device, finite: Handle, numbers: Handle) -> Handle:
+    """The numbers of a group, or NaN: updates with a rate of NaN change nothing."""
+    return capi.weir_where(finite, numbers, capi.weir_fill(
+        device.handle, capi.weir_tensor_desc(numbers), math.nan))
 
 
 def _same_memory(t: torch.Tensor, handle: Handle) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import (elementwise, image, indexing, interpolation, layers,     # noqa: F401
+from . import (elementwise, image, indexing, interpolation, layers, order,    # noqa: F401
                reduce, shapes, table)
 from .. import _capi as capi
 from .. import errors

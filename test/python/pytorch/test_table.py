@@ -66,6 +66,11 @@ CASES = {
     + put(w),
     "extremes": lambda w: w.max(1).values * w.min(1, keepdim=True).values[:, 0]
     + w.max(1).indices,
+    "order": lambda w: w.topk(2).values * w.topk(2, 1, largest=False).values.mT[:, :1, :2]
+    .repeat(1, 3, 1) + w.sort(dim=2, descending=True, stable=True).values[..., 1:3]
+    + w.argsort(1)[..., :2] + w.flatten().topk(3).indices[1],
+    "order-of-truths": lambda w: w[..., 2:] * (w > 0).sort(dim=2, stable=True).indices[..., 2:]
+    * (w > 0).sort(dim=2, stable=True).values[..., 2:],
     "interleave": lambda w: w.repeat_interleave(2, 1)[:, :3] + w.repeat_interleave(2)[:12]
     .view(3, 4),
     "reduce": lambda w: w.sum((0, 2)) + w.mean(-1).mean(0) + w.var(-1).sum() + w.std()
