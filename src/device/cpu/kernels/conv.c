@@ -1,8 +1,8 @@
 /* conv.c - selects the implementation of a convolution and of its gradients.
  *
- * f32: our own gradient by the weights where it is faster, oneDNN where it has code for the shape,
- * else patch matrix and product. f64: patch matrix and product. Halves: oneDNN where the processor
- * multiplies them, else widened (widen.h).
+ * f32: our own gradient by the weights of depthwise convolutions, and of others where it is faster,
+ * oneDNN where it has code for the shape, else patch matrix and product. f64: patch matrix and
+ * product. Halves: oneDNN where the processor multiplies them, else widened (widen.h).
  *
  * With stride 1 the gradient by x is itself a convolution, of dy with the kernels rotated by 180
  * degrees and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
@@ -24,6 +24,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/conv_grad_w.h"
+#include "device/cpu/kernels/depthwise_w.h"
 #include "device/cpu/kernels/widen.h"
 
 static bool is_empty(const weir_conv *c)
@@ -147,6 +148,9 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
     weir_conv            forward;
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
     const bool suits = onednn_suits(c, pass, want);
+    if (pass == WEIR_CONV_GRAD_W && (want == WEIR_GEMM_ANY || want == WEIR_GEMM_OWN) &&
+        weir_depthwise_w_suits(c))
+        return weir_depthwise_w(c, bias, out);
     if (pass == WEIR_CONV_GRAD_W && own_suits(c, want))
         return weir_conv_grad_w(c, bias, out);
     out->run = NULL;
