@@ -2,6 +2,7 @@
 #include "device/cpu/kernels/softmax.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "device/cpu/isa.h"
 #include "core/maths.h"

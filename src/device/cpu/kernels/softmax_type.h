@@ -36,36 +36,40 @@ static inline T FN(top)(const T *x, int64_t n)
     return top;
 }
 
-/* Sum of exp(x - top). */
-static inline T FN(mass)(const T *x, int64_t n, T top)
+/* Sum of exp(x - top), which are written to y, unless it is NULL. y may be x, here and below. */
+static inline T FN(mass)(const T *x, int64_t n, T top, T *y)
 {
-    T       lane[LANES] = {0}, last[LANES];
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++)
-            lane[j] += M_exp(x[i + j] - top);
-    for (int j = 0; j < LANES; j++)
-        last[j] = i + j < n ? x[i + j] : (T)-INFINITY;
-    for (int j = 0; j < LANES; j++)
-        lane[j] += M_exp(last[j] - top);
+    T lane[LANES] = {0}, part[LANES];
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t left = n - i < LANES ? n - i : LANES;
+        if (left == LANES)
+            memcpy(part, x + i, sizeof part);
+        else
+            for (int j = 0; j < LANES; j++)
+                part[j] = j < left ? x[i + j] : (T)-INFINITY;
+        for (int j = 0; j < LANES; j++) {
+            part[j] = M_exp(part[j] - top);
+            lane[j] += part[j];
+        }
+        if (y)
+            memcpy(y + i, part, (size_t)left * sizeof *y);
+    }
     return FN(meet)(lane);
 }
 
-/* y may be x, here and below. */
 static void FN(line)(const void *from, int64_t n, bool log, void *to)
 {
-    const T *x = from, top = FN(top)(x, n), mass = FN(mass)(x, n, top);
+    const T *x = from, top = FN(top)(x, n);
     T       *y = to;
     if (log) {
-        const T shift = M_log(mass);
+        const T shift = M_log(FN(mass)(x, n, top, NULL));
         RUN_LOOP
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - top - shift;
     } else {
-        const T scale = 1 / mass;
-        RUN_LOOP
+        const T scale = 1 / FN(mass)(x, n, top, y);
         for (int64_t i = 0; i < n; i++)
-            y[i] = M_exp(x[i] - top) * scale;
+            y[i] *= scale;
     }
 }
 
