@@ -509,7 +509,7 @@ says sized 'measured peak +[0-9.]+ +[0-9.]+  MB$'
 good placement bench graph --model tiny --steps 2 --placement tstack
 says placement 'bits identical: yes'
 good dump_exact dump --model cnn --what plan --placement exact
-says dump_exact '# placement: (exact|life)'
+says dump_exact '# placement: (exact|life|size|area|start|end)'
 good graph run-graph test/data/graph-format1.safetensors --budget 64kB --steps 3 \
     --outputs "kinds=$work/kinds.npy,flowers=$work/flowers.npy,fc1.weight=$work/w.npy"
 says graph 'input   flowers f32\(2,4\)'
@@ -545,12 +545,14 @@ check "$?" "the same inputs give the same bytes"
 good onnx_values run test/data/flowers.onnx --dims batch=2 --values flowers
 good onnx_plan dump --onnx test/data/flowers.onnx --dims batch=2 --what plan
 says onnx_plan 'matmul'
-good onnx_plan_file plan --onnx test/data/flowers.onnx --dims batch=2 --device cpu --threads 1 \
-    --budget 1kB --explain "$work/onnx.txt" --picture "$work/onnx.svg" --out "$work/onnx.json"
-[ -s "$work/onnx.json" ] && [ -s "$work/onnx.txt" ] && grep -q '<svg' "$work/onnx.svg"
-check "$?" "weir plan --onnx writes, explains and draws its plan"
-good onnx_plan_values plan --onnx test/data/flowers.onnx --dims batch=2 --values flowers
-good onnx_curve plan --onnx test/data/flowers.onnx --dims batch=2 --curve "$work/onnx" --policy auto
+if ! grep -q 'built without jansson' "$work/plan.err"; then
+    good onnx_plan_file plan --onnx test/data/flowers.onnx --dims batch=2 --device cpu --threads 1 \
+        --budget 1kB --explain "$work/onnx.txt" --picture "$work/onnx.svg" --out "$work/onnx.json"
+    [ -s "$work/onnx.json" ] && [ -s "$work/onnx.txt" ] && grep -q '<svg' "$work/onnx.svg"
+    check "$?" "weir plan --onnx writes, explains and draws its plan"
+    good onnx_plan_values plan --onnx test/data/flowers.onnx --dims batch=2 --values flowers
+    good curve plan --onnx test/data/flowers.onnx --dims batch=2 --curve "$work/onnx" --policy auto
+fi
 bad 2 'takes the place of GRAPH.json' plan test/data/chain.json --onnx test/data/flowers.onnx
 bad 1 'is no ONNX model' plan --onnx test/data/chain.json
 bad 1 'has no size; give it by the option dims' run test/data/flowers.onnx
