@@ -29,24 +29,36 @@ typedef struct plan {
 static void one_block(const plan *p, const weir_kargs *k, int64_t at, int64_t cols)
 {
     const char *a = (const char *)k->src[0] + at;
-    const char *y = p->grad ? (const char *)k->src[1] + at : NULL;
     char       *to = (char *)k->dst[0] + at;
-    if (p->inner == 1 && p->grad)
-        p->loops.line_grad(a, y, p->n, p->log, to);
-    else if (p->inner == 1)
-        p->loops.line(a, p->n, p->log, to);
-    else if (p->grad)
-        p->loops.columns_grad(a, y, p->n, p->inner, cols, p->log, to);
+    if (p->grad)
+        p->loops.columns_grad(a, (const char *)k->src[1] + at, p->n, p->inner, cols, p->log, to);
     else
         p->loops.columns(a, p->n, p->inner, cols, p->log, to);
+}
+
+/* Adjacent slices of one column. */
+static void some_lines(const plan *p, const weir_kargs *k, int64_t first, int64_t rows)
+{
+    const int64_t at = first * p->n * p->size;
+    const char   *a = (const char *)k->src[0] + at;
+    char         *to = (char *)k->dst[0] + at;
+    if (p->grad)
+        p->loops.lines_grad(a, (const char *)k->src[1] + at, rows, p->n, p->log, to);
+    else
+        p->loops.lines(a, rows, p->n, p->log, to);
 }
 
 static void task_run(void *ctx, int64_t task)
 {
     const weir_kargs *k = ctx;
     const plan       *p = k->state;
-    const int64_t     last = min64(p->slices * p->blocks, (task + 1) * p->group);
-    for (int64_t i = task * p->group; i < last; i++) {
+    const int64_t     first = task * p->group;
+    const int64_t     last = min64(p->slices * p->blocks, first + p->group);
+    if (p->inner == 1) {
+        some_lines(p, k, first, last - first);
+        return;
+    }
+    for (int64_t i = first; i < last; i++) {
         const int64_t slice = i / p->blocks, col = (i - slice * p->blocks) * WEIR_SOFTMAX_COLS;
         one_block(p, k, (slice * p->n * p->inner + col) * p->size,
                   min64(WEIR_SOFTMAX_COLS, p->inner - col));

@@ -8,11 +8,11 @@
 #define WEIR_SOFTMAX_LANES 16
 #define WEIR_SOFTMAX_COLS  256      /* most columns of a task */
 
-/* n elements along the axis, `inner` apart in columns. log: the result is the log of the
- * softmax. */
+/* n elements along the axis: of adjacent rows, or `inner` apart in columns. log: the result is the
+ * log of the softmax. */
 typedef struct weir_softmax_loops {
-    void (*line)(const void *x, int64_t n, bool log, void *y);
-    void (*line_grad)(const void *dy, const void *y, int64_t n, bool log, void *dx);
+    void (*lines)(const void *x, int64_t rows, int64_t n, bool log, void *y);
+    void (*lines_grad)(const void *dy, const void *y, int64_t rows, int64_t n, bool log, void *dx);
     void (*columns)(const void *x, int64_t n, int64_t inner, int64_t cols, bool log, void *y);
     void (*columns_grad)(const void *dy, const void *y, int64_t n, int64_t inner, int64_t cols,
                          bool log, void *dx);

@@ -21,6 +21,6 @@
 #include "device/cpu/kernels/softmax_type.h"
 
 const weir_softmax_loops WEIR_ISA_NAME(weir_softmax_loops)[2] = {
-    {line_f32, line_grad_f32, columns_f32, columns_grad_f32},
-    {line_f64, line_grad_f64, columns_f64, columns_grad_f64},
+    {lines_f32, lines_grad_f32, columns_f32, columns_grad_f32},
+    {lines_f64, lines_grad_f64, columns_f64, columns_grad_f64},
 };

@@ -8,6 +8,7 @@
 
 #define LANES WEIR_SOFTMAX_LANES
 #define COLS  WEIR_SOFTMAX_COLS
+#define BLOCK (32 * LANES)  /* elements whose exponentials are computed together */
 
 static inline T FN(meet)(T lane[LANES])
 {
@@ -17,67 +18,97 @@ static inline T FN(meet)(T lane[LANES])
     return lane[0];
 }
 
-/* ---- one column ---- */
+/* ---- rows: one column ---- */
 
-/* The maximum, ignoring NaN, which propagates through the sum instead. */
+/* The maximum, ignoring NaN, which propagates through the sum instead. The last lanes may be read
+ * twice. */
 static inline T FN(top)(const T *x, int64_t n)
 {
-    T       lane[LANES], top = (T)-INFINITY;
-    int64_t i = 0;
+    T lane[LANES];
     for (int j = 0; j < LANES; j++)
         lane[j] = (T)-INFINITY;
-    for (; i + LANES <= n; i += LANES)
+    for (int64_t i = 0; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++)
             lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (int j = 0; i + j < n; j++)
-        lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (int j = 0; j < LANES; j++)
-        top = lane[j] > top ? lane[j] : top;
-    return top;
+    const T *const last = n < LANES ? x : x + n - LANES;
+    for (int j = 0; j < (n < LANES ? n : LANES); j++)
+        lane[j] = last[j] > lane[j] ? last[j] : lane[j];
+    for (int w = LANES / 2; w > 0; w /= 2)
+        for (int j = 0; j < w; j++)
+            lane[j] = lane[j + w] > lane[j] ? lane[j + w] : lane[j];
+    return lane[0];
 }
 
-/* Sum of exp(x - top), which are written to y, unless it is NULL. y may be x, here and below. */
-static inline T FN(mass)(const T *x, int64_t n, T top, T *y)
+/* The sum, in lanes. */
+static inline T FN(sum)(const T *x, int64_t n)
 {
-    T lane[LANES] = {0}, part[LANES];
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t left = n - i < LANES ? n - i : LANES;
-        if (left == LANES)
-            memcpy(part, x + i, sizeof part);
-        else
-            for (int j = 0; j < LANES; j++)
-                part[j] = j < left ? x[i + j] : (T)-INFINITY;
-        for (int j = 0; j < LANES; j++) {
-            part[j] = M_exp(part[j] - top);
-            lane[j] += part[j];
-        }
-        if (y)
-            memcpy(y + i, part, (size_t)left * sizeof *y);
-    }
+    T       lane[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] += x[i + j];
+    for (int j = 0; i + j < n; j++)
+        lane[j] += x[i + j];
     return FN(meet)(lane);
 }
 
-static void FN(line)(const void *from, int64_t n, bool log, void *to)
+/* Rows whose exponentials are computed in one loop, since short loops leave lanes empty. y may be
+ * x, here and below. */
+static void FN(rows)(const T *x, int64_t rows, int64_t n, T *y)
 {
-    const T *x = from, top = FN(top)(x, n);
-    T       *y = to;
-    if (log) {
-        const T shift = M_log(FN(mass)(x, n, top, NULL));
+    for (int64_t r = 0; r < rows; r++) {
+        const T *const from = x + r * n, top = FN(top)(from, n);
+        T *const       to = y + r * n;
         RUN_LOOP
         for (int64_t i = 0; i < n; i++)
-            y[i] = x[i] - top - shift;
-    } else {
-        const T scale = 1 / FN(mass)(x, n, top, y);
+            to[i] = from[i] - top;
+    }
+    RUN_LOOP
+    for (int64_t i = 0; i < rows * n; i++)
+        y[i] = M_exp(y[i]);
+    for (int64_t r = 0; r < rows; r++) {
+        T *const to = y + r * n;
+        const T  scale = 1 / FN(sum)(to, n);
+        RUN_LOOP
         for (int64_t i = 0; i < n; i++)
-            y[i] *= scale;
+            to[i] *= scale;
     }
 }
 
-/* softmax: dx = y (dy - sum(dy y)); its log: dx = dy - exp(y) sum(dy). */
-static void FN(line_grad)(const void *dys, const void *ys, int64_t n, bool log, void *to)
+static void FN(log_row)(const T *x, int64_t n, T *y)
 {
-    const T *dy = dys, *y = ys;
-    T       *dx = to, lane[LANES] = {0};
+    const T top = FN(top)(x, n);
+    T       lane[LANES] = {0}, part[BLOCK];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int64_t some = n - at < BLOCK ? n - at : BLOCK;
+        RUN_LOOP
+        for (int64_t i = 0; i < some; i++)
+            part[i] = M_exp(x[at + i] - top);
+        for (int64_t i = 0; i < some; i++)
+            lane[i % LANES] += part[i];
+    }
+    const T shift = M_log(FN(meet)(lane));
+    RUN_LOOP
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] - top - shift;
+}
+
+static void FN(lines)(const void *from, int64_t rows, int64_t n, bool log, void *to)
+{
+    const T      *x = from;
+    T            *y = to;
+    const int64_t together = log || n >= BLOCK ? 1 : BLOCK / n;
+    for (int64_t r = 0; r < rows; r += together)
+        if (log)
+            FN(log_row)(x + r * n, n, y + r * n);
+        else
+            FN(rows)(x + r * n, rows - r < together ? rows - r : together, n, y + r * n);
+}
+
+/* softmax: dx = y (dy - sum(dy y)); its log: dx = dy - exp(y) sum(dy). */
+static void FN(row_grad)(const T *dy, const T *y, int64_t n, bool log, T *dx)
+{
+    T       lane[LANES] = {0};
     int64_t  i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++)
@@ -94,6 +125,15 @@ static void FN(line_grad)(const void *dys, const void *ys, int64_t n, bool log, 
         for (i = 0; i < n; i++)
             dx[i] = y[i] * (dy[i] - sum);
     }
+}
+
+static void FN(lines_grad)(const void *dys, const void *ys, int64_t rows, int64_t n, bool log,
+                           void *to)
+{
+    const T *dy = dys, *y = ys;
+    T       *dx = to;
+    for (int64_t r = 0; r < rows; r++)
+        FN(row_grad)(dy + r * n, y + r * n, n, log, dx + r * n);
 }
 
 /* ---- several columns ---- */
@@ -155,6 +195,7 @@ static void FN(columns_grad)(const void *dys, const void *ys, int64_t n, int64_t
 
 #undef LANES
 #undef COLS
+#undef BLOCK
 #undef T
 #undef M_exp
 #undef M_log
