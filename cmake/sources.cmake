@@ -41,7 +41,7 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_loops_isa depthwise_w_isa 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad leaf_table tape)
 weir_sources(graph src/graph/compile compile recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
-weir_sources(graph src/graph/frontend autocast record share value)
+weir_sources(graph src/graph/frontend autocast memory_format record share value)
 weir_sources(graph src/graph/ir format graph names session tensor_name)
 weir_sources(graph src/graph/memory/budget amount apply budget budget_context cache from_graph
     frontier largest region replan shared timing value_ranges)

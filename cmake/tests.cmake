@@ -58,7 +58,7 @@ weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip 
 weir_sources(test_graph test/graph/compile buffering chosen_kernels fault half handles levels
     planning_progress several step stop)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
-weir_sources(test_graph test/graph/frontend autocast custom_op memory record)
+weir_sources(test_graph test/graph/frontend autocast custom_op memory memory_format record)
 weir_sources(test_graph test/graph/ir names scope)
 weir_sources(test_graph test/graph/memory/budget budget cache frontier largest needs
     offloaded_state offloaded_values placed_steps replan shared trained_policies value_ranges)

@@ -67,12 +67,12 @@ WEIR_API weir_status weir_write_normal(weir_tensor *t, double mean, double stdde
 WEIR_API weir_status weir_tensor_make_state(weir_tensor *t);
 
 /* The host address of the elements, and the stride along each axis in elements (4-D floats are
- * channels-last; an axis of a view may have stride 0). For params, states and inputs, which are
- * zeroed if they were never written and count as written from then on; for results computed with
- * the graph off; for outputs of a planned graph, which each run writes. The address stays valid
- * while the handle is held and the device is open. A write there counts as a change for gradients
- * (graph.h): calls on the tape compare all elements of such memory. ERR_DEVICE if the host cannot
- * reach the device's memory, ERR_STATE for recorded results. */
+ * channels-last, except views; an axis of a view may have stride 0). For params, states and inputs,
+ * which are zeroed if they were never written and count as written from then on; for results
+ * computed with the graph off; for outputs of a planned graph, which each run writes. The address
+ * stays valid while the handle is held and the device is open. A write there counts as a change for
+ * gradients (graph.h): calls on the tape compare all elements of such memory. ERR_DEVICE if the
+ * host cannot reach the device's memory, ERR_STATE for recorded results. */
 WEIR_API weir_status weir_tensor_memory(weir_tensor *t, void **data,
                                         int64_t stride[WEIR_MAX_DIMS]);
 

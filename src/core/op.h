@@ -49,6 +49,8 @@ enum {
     WEIR_ROWWISE = 1 << 9,      /* an update of each element of input 0 by the same element of
                                  * input 1 and of others of this shape, and by scalars */
     WEIR_COLLECTIVE = 1 << 10,  /* other ranks wait for it: it is never dropped */
+    WEIR_PRESERVE_FORMAT = 1 << 11, /* row-major results of row-major operands of four axes:
+                                     * graph/frontend/memory_format.h */
     WEIR_PRODUCT = 1 << 8       /* nearly all of its flops are multiplications with an addition */
 };
 

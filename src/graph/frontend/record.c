@@ -11,6 +11,7 @@
 #include "core/tensor.h"
 #include "device/call.h"
 #include "graph/frontend/autocast.h"
+#include "graph/frontend/memory_format.h"
 #include "graph/autodiff/checkpoint_function.h"
 #include "graph/eager/evict.h"
 #include "graph/ir/graph.h"
@@ -234,6 +235,18 @@ static weir_status make_dense(weir_recording *r)
     return WEIR_OK;
 }
 
+/* Records the call with a fifth axis (memory_format.h). */
+static weir_status keep_row_major(weir_recording *r, const uint64_t *recompute)
+{
+    weir_tensor *y = NULL;
+
+    WEIR_TRY(begin_scope(r));
+    WEIR_TRY(weir_format_record(r->call.op, r->call.nin, r->in, r->call.attr, r->call.attr_bytes,
+                                recompute, &y));
+    r->out[0] = weir_retain(y);
+    return r->out[0] ? WEIR_OK : weir_error_status();
+}
+
 /* Creates the handle of output i over a new block, or, for a view, over the input's block. */
 static weir_status make_output(weir_recording *r, int i)
 {
@@ -407,6 +420,12 @@ static weir_status perform(weir_recording *r, weir_device *d, const uint64_t *re
 {
     WEIR_TRY(check_inputs(r, d));
     WEIR_TRY(check_values(r));
+    /* A call that is wrong is recorded as it is, for the sentence that names its own shapes. */
+    if (weir_format_is_row_major(r->def, r->call.op, r->call.nin, r->in, r->call.attr)) {
+        const weir_status status = keep_row_major(r, recompute);
+        if (status != WEIR_ERR_SHAPE && status != WEIR_ERR_DTYPE)
+            return status;
+    }
     WEIR_TRY(autocast(r));
     WEIR_TRY(promote(r));
     WEIR_TRY(make_dense(r));

@@ -104,7 +104,8 @@ weir_tensor *weir_logical_not(weir_tensor *a)
 
 const weir_opdef weir_op_where = {
     .name = "where",
-    FLAGS,
+    .flags = WEIR_PURE | WEIR_STRIDED | WEIR_PRESERVE_FORMAT,
+    .nout = 1,
     .nin_min = 3,
     .nin_max = 3,
     .inplace = 1 << 1 | 1 << 2,

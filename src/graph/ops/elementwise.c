@@ -205,14 +205,17 @@ static weir_status bce_grad(weir_grad *g)
 
 enum {
     ROW_FLAGS = WEIR_PURE | WEIR_ELEMENTWISE | WEIR_STRIDED,
+    ANY_FORMAT = ROW_FLAGS | WEIR_PRESERVE_FORMAT,
     ALL_IN = (1 << WEIR_MAX_IN) - 1     /* bits of inputs that a row does not have are ignored */
 };
 
-#define PLAIN     .flags = ROW_FLAGS, .infer = row_infer
-#define RANDOM(f) .flags = ROW_FLAGS | WEIR_RANDOM, .infer = f
+#define PLAIN     .flags = ANY_FORMAT, .infer = row_infer
+#define RANDOM(f) .flags = ANY_FORMAT | WEIR_RANDOM, .infer = f
 #define PROMOTED  PLAIN, .promotes = 3
 #define AUTOCAST_F32    PLAIN, .autocast_f32 = ALL_IN
-#define PROMOTE_FLOAT  .flags = ROW_FLAGS | WEIR_PROMOTE_FLOAT, .infer = row_infer, .promotes = 3
+#define PROMOTE_FLOAT  .flags = ANY_FORMAT | WEIR_PROMOTE_FLOAT, .infer = row_infer, .promotes = 3
+/* Whose gradients know the axes of x. */
+#define NORMALISED  .flags = ROW_FLAGS, .infer = row_infer, .autocast_f32 = ALL_IN
 
 /* Gradient f for the inputs `to`, from the elements of inputs `in` and of the output if `out`. */
 #define GRAD(f, to, in, out) .grad = f, .differentiable = to, .reads_in = in, .reads_out = out
@@ -249,12 +252,12 @@ enum {
 #define DEF_BCE             AUTOCAST_F32, GRAD(bce_grad, 3, 3, 0)
 #define DEF_BCE_GRAD        PLAIN
 #define DEF_BCE_GRAD_TARGET PLAIN
-#define DEF_LN_APPLY        AUTOCAST_F32, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_LN_APPLY        NORMALISED, GRAD(weir_ln_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_LN_XHAT         PLAIN
 #define DEF_LN_GRAD_APPLY   PLAIN
-#define DEF_RMS_APPLY       AUTOCAST_F32, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
+#define DEF_RMS_APPLY       NORMALISED, GRAD(weir_rms_apply_grad, 1 | 1 << 2, 7, 0)
 #define DEF_RMS_GRAD_APPLY  PLAIN
-#define DEF_BN_APPLY      AUTOCAST_F32, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
+#define DEF_BN_APPLY      NORMALISED, GRAD(weir_bn_apply_grad, 1 | 1 << 3 | 1 << 4, 15, 0)
 #define DEF_BN_GRAD_APPLY PLAIN
 
 #include "graph/ops/activation.h"

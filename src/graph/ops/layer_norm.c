@@ -163,6 +163,30 @@ static weir_status check_scale(const char *who, const weir_tensor *x, const weir
 
 /* ---- whole norms ---- */
 
+/* x, or a view of row-major tokens (n,h,w,c) as rows, (nhw,c), whose results are row-major again.
+ * The last `axes` axes are kept. */
+static weir_tensor *as_rows(weir_tensor *x, int axes)
+{
+    const weir_desc *const d = &x->layout.desc;
+    weir_desc              rows = {.dtype = d->dtype, .ndim = 1 + axes, .dim = {1}};
+    weir_layout            view;
+
+    for (int i = 0; i < d->ndim; i++)
+        if (i < d->ndim - axes)
+            rows.dim[0] *= d->dim[i];
+        else
+            rows.dim[1 + i - (d->ndim - axes)] = d->dim[i];
+    return d->ndim == 4 && axes < 3 && weir_shape_reshape(&x->layout, &rows, &view)
+               ? weir_reshape_as(x, &rows)
+               : x;
+}
+
+/* y with the dims of x; NULL gives NULL. */
+static weir_tensor *from_rows(weir_tensor *y, const weir_tensor *x)
+{
+    return y ? weir_reshape_as(y, &x->layout.desc) : NULL;
+}
+
 /* mean and 1 / sqrt(var + eps) of x over dims, axes kept. */
 static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_tensor **mean)
 {
@@ -181,11 +205,15 @@ static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *
         check_like(who, x, bias, "bias", &scale->layout.desc) != WEIR_OK)
         return NULL;
 
-    const uint32_t           dims = last_axes(&x->layout.desc, scale->layout.desc.ndim);
+    const int                axes = scale->layout.desc.ndim;
+    weir_tensor *const       rows = as_rows(x, axes);
     const weir_ln_apply_attr attr = {.groups = 0};
-    weir_tensor             *mean, *const rstd = statistics(x, dims, e, &mean);
-    return weir_record1(WEIR_OP_LN_APPLY, 5, (weir_tensor *[]){x, mean, rstd, scale, bias}, &attr,
-                        sizeof attr);
+    if (!rows)
+        return NULL;
+    weir_tensor *mean;
+    weir_tensor *const rstd = statistics(rows, last_axes(&rows->layout.desc, axes), e, &mean);
+    weir_tensor *const in[] = {rows, mean, rstd, scale, bias};
+    return from_rows(weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr), x);
 }
 
 static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
@@ -196,12 +224,16 @@ static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
     if (check_x(who, x, e) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK)
         return NULL;
 
-    const weir_desc *const d = &x->layout.desc;
-    const uint32_t         dims = last_axes(d, scale->layout.desc.ndim);
+    const int          axes = scale->layout.desc.ndim;
+    weir_tensor *const rows = as_rows(x, axes);
+    if (!rows)
+        return NULL;
+    const weir_desc *const d = &rows->layout.desc;
+    const uint32_t         dims = last_axes(d, axes);
     const double           m = weir_reduced_count(d, &(weir_reduce_attr){.dims = dims});
-    weir_tensor *const     fixed = weir_detach(x);
+    weir_tensor *const     fixed = weir_detach(rows);
     weir_tensor *const     square = weir_dot(fixed, fixed, dims, true, 1 / m);
-    return weir_row3(WEIR_OP_RMS_APPLY, x, weir_rstd(square, e), scale);
+    return from_rows(weir_row3(WEIR_OP_RMS_APPLY, rows, weir_rstd(square, e), scale), x);
 }
 
 /* x is (n,c) or (n,c,h,w), with c a multiple of groups. */

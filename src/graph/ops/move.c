@@ -46,7 +46,7 @@ static weir_status reshape_grad(weir_grad *g)
 
 const weir_opdef weir_op_reshape = {
     .name = "reshape",
-    .flags = VIEW,
+    .flags = VIEW | WEIR_PRESERVE_FORMAT,
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,
@@ -192,7 +192,7 @@ static weir_status cast_grad(weir_grad *g)
 
 const weir_opdef weir_op_cast = {
     .name = "cast",
-    .flags = MOVE,
+    .flags = MOVE | WEIR_PRESERVE_FORMAT,
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,

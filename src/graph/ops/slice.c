@@ -80,7 +80,7 @@ static weir_status slice_scatter_grad(weir_grad *g)
 
 const weir_opdef weir_op_slice_scatter = {
     .name = "slice_scatter",
-    .flags = MOVE,
+    .flags = MOVE | WEIR_PRESERVE_FORMAT,
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,
@@ -126,7 +126,7 @@ static weir_status concat_grad(weir_grad *g)
 
 const weir_opdef weir_op_concat = {
     .name = "concat",
-    .flags = MOVE,
+    .flags = MOVE | WEIR_PRESERVE_FORMAT,
     .nin_min = 1,
     .nin_max = WEIR_MAX_IN,
     .nout = 1,

@@ -44,7 +44,7 @@ static weir_status log_softmax_grad(weir_grad *g)
 #define SOFTMAX(id)                                                                                \
     const weir_opdef weir_op_##id = {                                                              \
         .name = #id,                                                                               \
-        .flags = WEIR_PURE,                                                                        \
+        .flags = WEIR_PURE | WEIR_PRESERVE_FORMAT,                                                 \
         .nin_min = 1,                                                                              \
         .nin_max = 1,                                                                              \
         .nout = 1,                                                                                 \
@@ -59,7 +59,7 @@ static weir_status log_softmax_grad(weir_grad *g)
     /* dy, y -> dx */                                                                              \
     const weir_opdef weir_op_##id##_grad = {                                                       \
         .name = #id "_grad",                                                                       \
-        .flags = WEIR_PURE,                                                                        \
+        .flags = WEIR_PURE | WEIR_PRESERVE_FORMAT,                                                 \
         .nin_min = 2,                                                                              \
         .nin_max = 2,                                                                              \
         .nout = 1,                                                                                 \
