@@ -38,7 +38,8 @@ weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)
 weir_sources(cpu_isa src/device/cpu/kernels attention_loops_isa depthwise_w_isa elementwise_isa
     loss_isa lstm_isa norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
 
-weir_sources(graph src/graph/autodiff checkpoint_function clip grad leaf_table tape)
+weir_sources(graph src/graph/autodiff checkpoint_function clip grad gradient_sum
+    leaf_table tape)
 weir_sources(graph src/graph/compile compile recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast memory_format record share value)

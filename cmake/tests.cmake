@@ -54,7 +54,8 @@ weir_sources(test_planner test/graph/memory/verify check)
 weir_sources(test_planner test/graph/placement gap_tree place_align place_csv place_fuzz place_items
     progress)
 weir_test(planner LIBRARY weir_planner)
-weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad leaf versions vjp)
+weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad
+    gradient_sum leaf versions vjp)
 weir_sources(test_graph test/graph/compile buffering chosen_kernels fault half handles levels
     planning_progress several step stop)
 weir_sources(test_graph test/graph/eager evict evict_hazard)

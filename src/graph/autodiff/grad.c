@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "graph/autodiff/checkpoint_function.h"
+#include "graph/autodiff/gradient_sum.h"
 #include "graph/autodiff/leaf_table.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/session.h"
@@ -24,7 +25,7 @@
 typedef struct weir_traversal_node {
     weir_tape   *tape;                  /* referenced */
     uint32_t     want;
-    weir_tensor *dy[WEIR_MAX_OUT];      /* sums so far, referenced; NULL: no gradient so far */
+    weir_gradient_sum dy[WEIR_MAX_OUT];
 } weir_traversal_node;
 
 /* Bit of `want`: a leaf that a checkpoint reads besides its inputs leads to a target. */
@@ -158,19 +159,6 @@ static weir_status collect(weir_traversal *w)
     return WEIR_OK;
 }
 
-/* *sum += g. *sum is referenced (NULL: 0), g is borrowed. */
-static weir_status accumulate(weir_tensor **sum, weir_tensor *g)
-{
-    weir_tensor *total = *sum ? weir_add(*sum, g) : g;
-
-    if (!total)
-        return weir_error_status();
-    weir_retain(total);
-    weir_release(*sum);
-    *sum = total;
-    return WEIR_OK;
-}
-
 /* The pair of target x in the answer, or NULL. Handles of the same leaf share its number. */
 static weir_pair *pair_of(const weir_traversal *w, const weir_tensor *x)
 {
@@ -189,13 +177,13 @@ static weir_status arrive_target(weir_traversal *w, weir_tensor *x, weir_tensor 
     weir_pair *const there = pair_of(w, x);
 
     if (there)
-        return accumulate(&there->grad, g);
+        return weir_gradient_add(&there->grad, g);
     if (!weir_vec_push(&w->answer, (weir_pair){.param = x}))
         return WEIR_ERR_NOMEM;
     weir_retain(x);
     if (x->leaf && !weir_leaf_add(&w->leaves, x->leaf, w->answer.n - 1))
         return WEIR_ERR_NOMEM;
-    return accumulate(&w->answer.at[w->answer.n - 1].grad, g);
+    return weir_gradient_add(&w->answer.at[w->answer.n - 1].grad, g);
 }
 
 /* Adds gradient g of x to the answer if x is a target, and to dy of the call that computed x. */
@@ -208,19 +196,33 @@ static weir_status arrive(weir_traversal *w, weir_tensor *x, weir_tensor *g)
     if (is_target(w, x))
         WEIR_TRY(arrive_target(w, x, g));
     if (up && w->nodes.at[up->slot].want)
-        WEIR_TRY(accumulate(&w->nodes.at[up->slot].dy[x->out], g));
+        WEIR_TRY(weir_gradient_sum_add(&w->nodes.at[up->slot].dy[x->out], g));
     return WEIR_OK;
+}
+
+/* The only sum to which a gradient of x goes, or NULL. */
+static weir_gradient_sum *only_sum(weir_traversal *w, weir_tensor *x)
+{
+    weir_tape *const up = maker_of(w, x);
+
+    if (w->outer && !up)
+        return only_sum(w->outer, outside(w, x));
+    return !up || is_target(w, x) ? NULL : &w->nodes.at[up->slot].dy[x->out];
 }
 
 static weir_status traverse_recomputed(weir_traversal *w, weir_traversal_node *n);
 
 static weir_status propagate(weir_traversal *w, weir_traversal_node *n)
 {
-    weir_tensor *dx[WEIR_MAX_IN];
+    weir_tensor *dy[WEIR_MAX_OUT], *dx[WEIR_MAX_IN];
 
+    for (int i = 0; i < WEIR_MAX_OUT; i++)
+        WEIR_TRY(weir_gradient_sum_close(&n->dy[i], &dy[i]));
     if (n->tape->segment)
         return traverse_recomputed(w, n);
-    WEIR_TRY(weir_tape_grad(n->tape, n->want, n->dy, dx));
+    if (n->tape->def == weir_opdef_of(WEIR_OP_SLICE) && only_sum(w, n->tape->x[0]))
+        return weir_gradient_sum_add_slice(only_sum(w, n->tape->x[0]), n->tape, dy[0]);
+    WEIR_TRY(weir_tape_grad(n->tape, n->want, dy, dx));
     for (int k = 0; k < n->tape->nin; k++)
         if (n->want >> k & 1 && dx[k])
             WEIR_TRY(arrive(w, n->tape->x[k], dx[k]));
@@ -229,16 +231,14 @@ static weir_status propagate(weir_traversal *w, weir_traversal_node *n)
 
 static void drop_dy(weir_traversal_node *n)
 {
-    for (int i = 0; i < WEIR_MAX_OUT; i++) {
-        weir_release(n->dy[i]);
-        n->dy[i] = NULL;
-    }
+    for (int i = 0; i < WEIR_MAX_OUT; i++)
+        weir_gradient_sum_drop(&n->dy[i]);
 }
 
 static bool has_dy(const weir_traversal_node *n)
 {
     for (int i = 0; i < WEIR_MAX_OUT; i++)
-        if (n->dy[i])
+        if (n->dy[i].total || n->dy[i].parts.n > 0)
             return true;
     return false;
 }
@@ -284,15 +284,15 @@ static weir_status traverse_inner(weir_traversal *w, weir_traversal_node *n)
     weir_tensor    *y[WEIR_MAX_OUT];
 
     for (int i = 0; i < n->tape->nout; i++)
-        if (n->dy[i])
+        if (n->dy[i].total)
             y[w->ny++] = a->y[i];
     w->y = y;
     const weir_status status = collect(w);
     w->y = NULL;
     WEIR_TRY(status);
     for (int i = 0; i < n->tape->nout; i++)
-        if (n->dy[i])
-            WEIR_TRY(arrive(w, a->y[i], n->dy[i]));
+        if (n->dy[i].total)
+            WEIR_TRY(arrive(w, a->y[i], n->dy[i].total));
     weir_recompute_drop_results(a);
     drop_dy(n);
     return traverse_nodes(w);
