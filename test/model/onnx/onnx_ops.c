@@ -303,6 +303,18 @@ static void size_5(pb *a)
     attr_ints(a, "output_shape", 2, (int64_t[]){1, 5}, true);
 }
 
+static void uneven(pb *a)
+{
+    attr_ints(a, "strides", 2, (int64_t[]){1, 2}, true);
+    attr_ints(a, "pads", 4, (int64_t[]){0, 1, 0, 2}, true);
+}
+
+static void all_cut(pb *a)
+{
+    attr_ints(a, "strides", 2, (int64_t[]){1, 2}, true);
+    attr_ints(a, "pads", 4, (int64_t[]){0, 3, 0, 2}, true);
+}
+
 static void two_groups(pb *a)
 {
     attr_int(a, "num_groups", 2);
@@ -429,6 +441,11 @@ static const sample samples[] = {
     {"ConvTranspose", "x,w", "x,w", NULL, size_5,
      {{4, {1, 1, 1, 2}, {1, 2}}, {4, {1, 1, 1, 2}, {1, 10}}}, {{0}},
      {4, {1, 1, 1, 5}, {1, 10, 2, 20, 0}}, NULL, 0},
+    {"ConvTranspose", "x,w", "x,w", NULL, uneven,
+     {{4, {1, 1, 1, 2}, {1, 2}}, {4, {1, 1, 1, 2}, {1, 10}}}, {{0}},
+     {4, {1, 1, 1, 1}, {10}}, NULL, 0},
+    {"ConvTranspose", "x,w", "x,w", NULL, all_cut,
+     {{4, {1, 1, 1, 2}, {1, 2}}, {4, {1, 1, 1, 2}, {1, 10}}}, {{0}}, {0}, "cut off the whole", 0},
     {"SwiGLU", "a,b", "a,b", NULL, NULL, {{1, {2}, {0, 1}}, {1, {2}, {5, 2}}}, {{0}},
      {1, {2}, {0, 1.4621172}}, NULL, 28},
     /* -1, 1, -1, 1, scaled by group up to opset 20, then by channel */

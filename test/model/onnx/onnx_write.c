@@ -46,6 +46,14 @@ static void recurrent_net(net *n)
     n->x = weir_input(n->d, weir_2d(WEIR_I32, 5, 2));
 }
 
+static void upsampling_net(net *n)
+{
+    n->layers = weir_conv_transpose2d_new(
+        n->m, "up", 16, 32, 4,
+        &(weir_conv_transpose2d_options){.stride = {2, 2}, .pad = {1, 1}, .groups = 1}, true);
+    n->x = weir_input(n->d, weir_4d(WEIR_F32, 2, 16, 12, 12));
+}
+
 static net record(void (*make)(net *n), bool train)
 {
     net n = {.d = device()};
@@ -125,6 +133,14 @@ CASE(networks_are_read_again_to_the_bit)
     there_and_back(image_net, &(weir_onnx_save_options){.opset = 13});
     there_and_back(text_net, &(weir_onnx_save_options){.opset = 23});
     there_and_back(recurrent_net, NULL);
+}
+
+/* Our own kernels sum in an order that depends on the sizes of what they compute. */
+CASE(a_transposed_convolution_is_read_with_its_pads)
+{
+    setenv("WEIR_CONV", "own", 1);
+    there_and_back(upsampling_net, NULL);
+    unsetenv("WEIR_CONV");
 }
 
 CASE(weights_in_a_file_of_their_own)

@@ -280,13 +280,14 @@ static weir_status wanted_size(weir_onnx_call *c, const weir_desc *x, window *w,
     return WEIR_OK;
 }
 
-/* Pads are cut off the whole result, so that they may differ; output_padding adds zeros' sums. */
+/* What both ends share of the pads is the convolution's own, so that a file of Weir's has the bits
+ * that were recorded; what one end has more is cut off. output_padding adds zeros' sums. */
 weir_status weir_onnx_conv_transpose(weir_onnx_call *c)
 {
     weir_tensor *const x = weir_onnx_x(c, 0), *const filters = weir_onnx_x(c, 1);
     weir_tensor *const bias = weir_onnx_has(c, 2) ? weir_onnx_x(c, 2) : NULL;
     window             w;
-    int64_t            more[2];
+    int64_t            more[2], both[2];
 
     if (!x || !filters || (weir_onnx_has(c, 2) && !bias))
         return weir_error_status();
@@ -298,7 +299,10 @@ weir_status weir_onnx_conv_transpose(weir_onnx_call *c)
     if (w.axes == 1)
         more[0] = 0;
     WEIR_TRY(wanted_size(c, &dx, &w, more));
+    for (int i = 0; i < 2; i++)
+        both[i] = w.begin[i] < w.end[i] ? w.begin[i] : w.end[i];
     const weir_conv_transpose2d_options o = {.stride = {w.stride[0], w.stride[1]},
+                                             .pad = {both[0], both[1]},
                                              .dilation = {w.dilation[0], w.dilation[1]},
                                              .output_pad = {more[0], more[1]},
                                              .groups = weir_onnx_int(c, "group", 1)};
@@ -306,13 +310,13 @@ weir_status weir_onnx_conv_transpose(weir_onnx_call *c)
     if (!y)
         return weir_error_status();
     const weir_desc dy = weir_tensor_desc(y);
-    for (int i = 0; i < 2; i++)
-        if (w.begin[i] + w.end[i] >= dy.dim[2 + i])
+    for (int i = 0; i < 2; i++) {
+        const int64_t left = dy.dim[2 + i] - (w.begin[i] - both[i]) - (w.end[i] - both[i]);
+        if (left < 1)
             return weir_onnx_refuse(c, "pads cut off the whole result");
-    if (w.begin[0] + w.end[0])
-        y = weir_narrow(y, 2, w.begin[0], dy.dim[2] - w.begin[0] - w.end[0]);
-    if (w.begin[1] + w.end[1])
-        y = weir_narrow(y, 3, w.begin[1], dy.dim[3] - w.begin[1] - w.end[1]);
+        if (left < dy.dim[2 + i])
+            y = weir_narrow(y, 2 + i, w.begin[i] - both[i], left);
+    }
     return weir_onnx_give(c, 0, narrow_back(y, &w));
 }
 
