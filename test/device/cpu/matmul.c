@@ -266,11 +266,11 @@ static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, boo
 }
 
 /* One block of depth and several, whole tiles and edges, more rows than are packed at a time, more
- * columns than a block has. */
+ * columns than a block has, a depth that is divided where A is transposed. */
 CASE(own_products_of_halves_have_the_bits_of_widened_operands)
 {
     static const size3 shapes[] = {{33, 40, 100}, {65, 31, 1100}, {1900, 17, 515}, {24, 1100, 1030},
-                                   {1, 600, 130}, {300, 1, 200}};
+                                   {1, 600, 130}, {300, 1, 200}, {150, 90, 400}};
     drive v;
     drive_env("WEIR_GEMM", "own");
     if (drive_open(&v, 2)) {

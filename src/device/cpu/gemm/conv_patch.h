@@ -18,15 +18,16 @@ static inline int64_t weir_conv_patch(const weir_conv *c)
     return c->kh * c->kw * weir_conv_cg(c);
 }
 
-/* Target size in bytes of a copied block of pixels: half of x and y together, so that workspaces do
- * not decide a budget; at least enough for an efficient product, at most what a cache holds. It
- * depends on shapes alone, as the order of sums does. */
+/* Target size in bytes of a copied block of pixels: a share of x, y and the weights together, so
+ * that workspaces do not decide a budget; at least enough for an efficient product, at most what a
+ * cache holds. It depends on shapes alone, as the order of sums does. */
 static inline int64_t weir_conv_block_bytes(const weir_conv *c, size_t size)
 {
-    enum { LEAST = 32 << 10, MOST = 4 << 20 };
-    const int64_t half =
-        (c->n * c->c * c->h * c->w + weir_conv_pixels(c) * c->o) * (int64_t)size / 2;
-    return half < LEAST ? LEAST : half > MOST ? MOST : half;
+    enum { SHARE = 4, LEAST = 32 << 10, MOST = 4 << 20 };
+    const int64_t elements = c->n * c->c * c->h * c->w + weir_conv_pixels(c) * c->o +
+                             c->o * weir_conv_patch(c);
+    const int64_t bytes = elements * (int64_t)size / SHARE;
+    return bytes < LEAST ? LEAST : bytes > MOST ? MOST : bytes;
 }
 
 #endif

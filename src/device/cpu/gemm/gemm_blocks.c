@@ -16,7 +16,8 @@
 #include "device/common/div.h"
 
 enum {
-    DEPTH_BYTES = 2048,  /* of a row of a panel */
+    DEPTH_BYTES = 2048,  /* of a row of a panel, */
+    SHALLOW_BYTES = 512, /* ... at least, where blocks would be large beside the operands */
     BLOCK_BYTES = 1024 * 1024, /* of the strips of a block */
     ROWS_AT_A_TIME = 1792,  /* packed */
     ALIAS_BYTES = 4096,     /* rows so far apart lie in the same lines of L1 */
@@ -338,18 +339,43 @@ static void plan_tiles(weir_gemm *g, int64_t nr)
         g->tn = ceil_div(g->tn, 2);
 }
 
+/* Columns of a block, before they are rounded up to whole strips. */
+static int64_t block_columns(const weir_gemm *g)
+{
+    const int64_t depth = even_part(g->shape.k, DEPTH_BYTES / (int64_t)g->size);
+    return even_part(g->shape.n, BLOCK_BYTES / ((int64_t)g->size * depth));
+}
+
+/* The largest depth of a block: less in A^T B where packed blocks would be large beside operands
+ * and result, so that workspaces do not decide a budget; but not where the sums of halves, which a
+ * second block needs, would take what that saves. It follows from the shape alone, as the order of
+ * sums does, which is the same for halves and floats. */
+static int64_t block_depth(const weir_gemm *g)
+{
+    enum { SHARE = 4, LEAST_BYTES = 64 * 1024 };
+    const weir_gemm_shape *const s = &g->shape;
+    const int64_t size = (int64_t)g->size, whole = DEPTH_BYTES / size, least = SHALLOW_BYTES / size;
+    const int64_t lines = min64(s->m, ROWS_AT_A_TIME) + block_columns(g);
+    const int64_t share = (s->m * s->k + s->k * s->n + s->m * s->n) / SHARE;
+    int64_t       depth = whole;
+    if (!s->ta)
+        return whole;
+    while (depth > least && lines * min64(depth, s->k) > max64(share, LEAST_BYTES / size))
+        depth /= 2;
+    return s->k <= whole && lines * (s->k - depth) < s->m * s->n ? whole : depth;
+}
+
 void weir_gemm_blocks_plan(weir_gemm *g, bool serial)
 {
     const weir_gemm_kernel *const k = g->with;
     g->run = weir_gemm_blocks_run;
     g->serial = serial;
     g->mr = even_part(g->shape.m, k->mr);
-    g->kb = even_part(g->shape.k, DEPTH_BYTES / (int64_t)g->size);
     g->panels =
         g->read_a != WEIR_GEMM_AS_IS || !weir_gemm_blocks_read_rows(&g->shape, g->size_a);
+    g->kb = even_part(g->shape.k, block_depth(g));
     g->mb = g->panels ? ROWS_AT_A_TIME / g->mr * g->mr : g->shape.m;
-    g->nb = BLOCK_BYTES / ((int64_t)g->size * g->kb);
-    g->nb = ceil_div(even_part(g->shape.n, g->nb), k->nr) * k->nr;
+    g->nb = ceil_div(block_columns(g), k->nr) * k->nr;
     g->depth_first = g->panels && g->shape.m <= g->mb;
     plan_tiles(g, k->nr);
     g->work = scratch_bytes(g);
