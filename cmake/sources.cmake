@@ -71,8 +71,8 @@ weir_sources(placement src/graph/placement beam branch buffers csv exact exact_s
     instance placement placement_check placer progress tstack)
 
 weir_sources(ops src/graph/ops activation attention basic callback collective compare conv define einsum
-    elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table pack
-    pool2d quantize rearrange recurrent reduce saved_call slice softmax spill stored update)
+    elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table order
+    pack pool2d quantize rearrange recurrent reduce saved_call slice softmax spill stored update)
 
 weir_sources(model src/model layer layer_tree metrics model normal optim optim_states parallel recurrent
     scaler sequential summary summary_text writer)

@@ -42,9 +42,10 @@ weir_test(device)
 weir_sources(test_op test/graph/ops attention autograd cases collective compare definitions draw
     edge facts index masked mistake onnx op_fixture peer promote
     reference reference_image reference_math reference_matrix
-    reference_move reference_recurrent reference_train special stale table_attention table_compare
-    table_conv table_elementwise table_gather table_loss table_math table_matmul table_move
-    table_norm table_pool2d table_recurrent table_reduce table_slice table_update way)
+    reference_move reference_order reference_recurrent reference_train special stale
+    table_attention table_compare table_conv table_elementwise table_gather table_loss table_math
+    table_matmul table_move table_norm table_order table_pool2d table_recurrent table_reduce
+    table_slice table_update way)
 weir_test(op WHOLE)     # its cases are rows of the op tables
 # The memory planner, without the rest of the library.
 weir_sources(test_planner test/graph/memory/bounds bound)

@@ -289,6 +289,7 @@ static void weir_py_part_free(PyObject *capsule)
 %rename(read) tensor_read;
 %rename(memory) tensor_memory;
 %rename(split) tensor_split;
+%rename(topk) tensor_topk;
 %inline %{
 /* The exception classes, by status number. */
 PyObject *set_errors(PyObject *classes)
@@ -372,6 +373,15 @@ PyObject *tensor_split(weir_tensor *x, int axis, int ndim, const int64_t *dim)
     weir_tensor      *out[WEIR_MAX_DIMS];
     const weir_status s = weir_split(x, axis, ndim, dim, out);
     return s == WEIR_OK ? weir_py_list(weir_tensor_device(x), ndim, out) : weir_py_failed(s);
+}
+
+/* (values, places) of weir_topk. */
+PyObject *tensor_topk(weir_tensor *x, int64_t k, int axis, bool largest)
+{
+    weir_tensor      *values, *places;
+    const weir_status s = weir_topk(x, k, axis, largest, &values, &places);
+    return s == WEIR_OK ? Py_BuildValue("(NN)", weir_py_wrap(values), weir_py_wrap(places))
+                        : weir_py_failed(s);
 }
 
 /* [(name, role, tensor), ...] of weir_graph_bindings; the graph owns the tensors, too. */

@@ -26,6 +26,7 @@ OBJECTS = {
     ("read", "return"): "None",
     ("memory", "return"): "tuple[int, tuple[int, ...]]",
     ("split", "return"): "list[weir_tensor]",
+    ("topk", "return"): "tuple[weir_tensor, weir_tensor]",
     ("graph_bindings", "return"): "list[tuple[str, int, weir_tensor]]",
     ("graph_save", "return"): "None",
     ("summary_text", "rows"): "list[tuple[object, ...]]",

@@ -343,6 +343,18 @@ WEIR_API weir_tensor *weir_space_to_depth(weir_tensor *x, int64_t b);
 /* table (v, d...), index (...) -> (..., d...): rows of the table, of any dtype; an embedding. */
 WEIR_API weir_tensor *weir_gather(weir_tensor *table, weir_tensor *index);
 
+/* x at index along an axis (negative: counted from the end), NumPy's take_along_axis: index has the
+ * axes of x, each but that one of x's size, or 1 and repeated. Any dtype. */
+WEIR_API weir_tensor *weir_take_along(weir_tensor *x, weir_tensor *index, int axis);
+
+/* The k largest, or smallest, elements along an axis (negative: counted from the end) in that
+ * order, of any dtype, and their places in it (i64); values or places NULL: without them. Equal
+ * ones stay in the order that they have; a NaN is larger than every number. k as large as the axis
+ * sorts it. The values have a gradient. Each element is compared with each of its axis: ERR_SHAPE
+ * for one of more than 4096 elements, or of none; ERR_INVALID unless k is 0 to its size. */
+WEIR_API weir_status weir_topk(weir_tensor *x, int64_t k, int axis, bool largest,
+                               weir_tensor **values, weir_tensor **places);
+
 /* x (v, d...) plus update (..., d...) at the rows index (...), one after the other where an index
  * comes twice; any type but bool. */
 WEIR_API weir_tensor *weir_scatter_add(weir_tensor *x, weir_tensor *index, weir_tensor *update);

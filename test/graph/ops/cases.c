@@ -9,7 +9,8 @@
 
 const op_row *const op_families[] = {
     op_elementwise, op_math, op_compare, op_reduce, op_matmul, op_attention, op_recurrent,
-    op_conv, op_pool2d, op_norm, op_loss, op_move, op_slice, op_gather, op_update, NULL,
+    op_conv, op_pool2d, op_norm, op_loss, op_move, op_slice, op_gather, op_order,
+    op_update, NULL,
 };
 
 /* Shape sets of a row that go through the plans with a pass left out, and that are given special

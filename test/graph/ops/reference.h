@@ -101,6 +101,7 @@ int64_t   ref_reduced_place(const ref_call *c, int64_t i);
 #define REF_LIST(X)                                                                                \
     X(slice) X(split) X(concat) X(stack) X(squeeze) X(unsqueeze) X(tile) X(repeat) X(pad)          \
     X(depth_to_space) X(space_to_depth) X(gather) X(scatter_add) X(one_hot) X(arange)              \
+    X(take_along) X(topk) X(topk_places)                                                           \
     X(relu) X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(rsqrt) X(abs) X(neg) X(square) X(affine)    \
     X(add) X(sub) X(mul) X(div) X(div_whole) X(max) X(min) X(div_floor) X(div_trunc) X(remainder)  \
     X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(bit_cast)           \

@@ -96,7 +96,7 @@ typedef struct op_row {
 
 extern const op_row op_elementwise[], op_reduce[], op_matmul[], op_attention[], op_recurrent[],
     op_conv[], op_pool2d[], op_norm[], op_math[], op_compare[], op_loss[], op_move[], op_slice[],
-    op_gather[], op_update[];
+    op_gather[], op_order[], op_update[];
 
 /* All of them, NULL at the end. */
 extern const op_row *const op_families[];
