@@ -67,7 +67,7 @@ def _with_index(name: str, place: Callable[[Handle, int, bool], Handle]) -> None
     def extreme(at: Call, self: Handle, dim: int, keepdim: bool = False) -> tuple[Handle, Handle]:
         require(bool(shape_of(self)), "a tensor without axes")
         index = place(self, dim, True)
-        value = along(at, self, dim, index)
+        value = along(self, dim, index)
         shape = [tuple(int(n) for n in t.shape) for t in at.result or ()]
         return capi.weir_reshape(value, shape[0]), capi.weir_reshape(index, shape[1])
     aten(f"{name}.dim")(extreme)
@@ -205,6 +205,32 @@ def cumsum(at: Call, self: Handle, dim: int, dtype: TorchType | None = None) -> 
 def cumprod(at: Call, self: Handle, dim: int, dtype: TorchType | None = None) -> Handle:
     """Running products."""
     return capi.weir_cumprod(cast(self, at.dtype), dim, False)
+
+
+@aten("histc.default")
+def histc(at: Call, self: Handle, bins: int = 100, min: Number = 0, max: Number = 0) -> Handle:
+    """How many elements are in each of equal parts of a range, the elements' own if min is max. The
+    last part has both of its ends."""
+    kind, whole = dtype_of(self), capi.WEIR_I64
+    require(kind in (capi.WEIR_F32, capi.WEIR_F64), "elements other than float32 and float64")
+    x = capi.weir_reshape(capi.weir_detach(self), (math.prod(shape_of(self)),))
+    require(shape_of(x) != (0,), "no elements")
+    if min == max:
+        low, high = capi.weir_amin(x, 0, False), capi.weir_amax(x, 0, False)
+    else:
+        low, high = filled(at, min, kind), filled(at, max, kind)
+    empty = capi.weir_eq(low, high)
+    low = capi.weir_where(empty, capi.weir_affine(low, 1.0, -1.0), low)
+    high = capi.weir_where(empty, capi.weir_affine(high, 1.0, 1.0), high)
+    inside = capi.weir_logical_and(capi.weir_ge(x, low), capi.weir_le(x, high))
+    part = capi.weir_div(capi.weir_mul(capi.weir_sub(x, low), filled(at, bins, kind)),
+                         capi.weir_sub(high, low))
+    part = capi.weir_min(capi.weir_cast(part, whole), filled(at, bins - 1, whole))
+    # What is outside is counted behind the last part.
+    part = capi.weir_where(inside, part, filled(at, bins, whole))
+    counts = capi.weir_scatter_add(filled(at, 0, whole, (bins + 1,)), part,
+                                   filled(at, 1, whole, shape_of(x)))
+    return capi.weir_cast(capi.weir_narrow(counts, 0, 0, bins), kind)
 
 
 # ---- losses ----

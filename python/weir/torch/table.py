@@ -134,6 +134,12 @@ def filled(at: Call, value: Number, dtype: int, shape: Sequence[int] = ()) -> Ha
     return capi.weir_fill_int(at.device.handle, (dtype, tuple(shape)), int(value))
 
 
+def line(at: Call, count: int, axes: int, axis: int) -> Handle:
+    """0, 1, ... along one of `axes` axes, i64."""
+    numbers = capi.weir_arange(at.device.handle, capi.WEIR_I64, count, 0.0, 1.0)
+    return capi.weir_reshape(numbers, [count if i == axis else 1 for i in range(axes)])
+
+
 def operand(at: Call, x: Handle | Number, dtype: int) -> Handle:
     """A tensor or a number as a tensor of a type."""
     if isinstance(x, (bool, int, float)):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from . import (elementwise, image, indexing, interpolation, layers, order,    # noqa: F401
-               reduce, shapes, table)
+from . import (elementwise, grouped, image, indexing, interpolation,          # noqa: F401
+               layers, order, reduce, shapes, table)
 from .. import _capi as capi
 from .. import errors
 from ..core import Device
@@ -37,7 +37,9 @@ class Unsupported:
     line: str
 
     def __str__(self) -> str:
-        return f"aten.{self.overload}: {self.why}" + (f"\n    {self.line}" if self.line else "")
+        library = "" if self.overload.count(".") > 1 else "aten."   # others stand in the name
+        return f"{library}{self.overload}: {self.why}" + \
+            (f"\n    {self.line}" if self.line else "")
 
 
 def line_of(node: Node) -> str:

@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch", reason="torch: left out")
 from torch.nn import functional as F    # noqa: E402
 
 import weir.torch       # noqa: E402
+from weir import errors     # noqa: E402
 
 W = (2, 3, 4)       # the shape of the parameter that each case reads, of values around 0
 
@@ -25,6 +26,49 @@ def put(w):
     y[:, torch.tensor([1, 1, -1])] = 3.0
     y[1, :, torch.tensor([2])] = -1.0
     return y
+
+
+def put_rows(w):
+    """Several values, by several tensors that are broadcast, of axes that are apart; of those for
+    one place, the last. (PyTorch gives their gradient to all of them, Weir to the last.)"""
+    y = w * 1.0
+    y[:, torch.tensor([2, 0])] = w[:, :2] * 3
+    y[torch.tensor([[1], [0]]), :, torch.tensor([0, -1, 2])] = w[..., :3]
+    y[1, torch.tensor([0, 2, 0])] = torch.arange(12.0).view(3, 4)
+    return y
+
+
+def put_sums(w):
+    """Sums at places that come twice."""
+    y = torch.ops.aten.index_put(w, [None, torch.tensor([1, 0, 1])], w * 2, True)
+    y = torch.ops.aten.index_put(y, [torch.tensor([0, 0]), None, torch.tensor([[1], [3]])],
+                                 w[0, :, :1].squeeze(1), True)
+    return y.index_put((torch.tensor([1, 1]), torch.tensor([0, 0])), w[0, 0], accumulate=True)
+
+
+def put_masks(w):
+    y = w * 1.0
+    y[w > 0.4] = -2.0
+    y[torch.tensor([[True, False, False], [False, True, True]])] = w[0, 0] * 3
+    y[:, torch.tensor([True, False, True])] = w[:, :1]
+    return torch.ops.aten.index_put(y, [None, torch.tensor([False, True, True])], w[:, 1:2], True)
+
+
+def inverse(w):
+    order = w.flatten().argsort()
+    back = torch.empty_like(order)
+    back[order] = torch.arange(len(order))
+    return w.flatten()[order] * 2 + w.flatten()[back]
+
+
+def groups(w):
+    """Rows in groups of other sizes than blocks have, and none in some."""
+    x, m = w.reshape(6, 4), torch.stack([w[0].T @ w[1], w[1].T @ w[1], w[0].T @ w[0]])
+    parts = [torch._grouped_mm(x, m, offs=torch.tensor(ends, dtype=torch.int32))
+             for ends in ([1, 1, 6], [6, 6, 6], [2, 4, 6])]
+    many = m.repeat(3, 1, 1)
+    return sum(parts) + torch._grouped_mm(
+        x, many, offs=torch.tensor([0, 0, 1, 4, 4, 4, 5, 5, 6], dtype=torch.int32))
 
 
 def seen(w):
@@ -64,6 +108,17 @@ CASES = {
     + w.index_add(2, torch.tensor([3, 0]), w[..., :2], alpha=2)
     + w.index_put((torch.tensor([1, 1]), torch.tensor([0, -1])), w[0, :2], accumulate=True)
     + put(w),
+    "put-rows": put_rows,
+    "put-sums": put_sums,
+    "put-masks": put_masks,
+    "put-inverse": inverse,
+    "scatter-several": lambda w: w.scatter(2, torch.tensor([[[3, 0], [1, 2], [2, 1]]]),
+                                           w[1:, :, :2] * 2)
+    + w.scatter(1, AT, torch.arange(24.0).view(W)),
+    "histogram": lambda w: w * torch.histc(w.detach(), 4, -0.7, 0.9)
+    + torch.histc(w.detach(), 4) * 0.1 + torch.histc(w.detach().double(), 4, 0.5, 0.5)
+    + torch.histc(w.detach() * 0, 4) * 0.1,
+    "groups": groups,
     "extremes": lambda w: w.max(1).values * w.min(1, keepdim=True).values[:, 0]
     + w.max(1).indices,
     "order": lambda w: w.topk(2).values * w.topk(2, 1, largest=False).values.mT[:, :1, :2]
@@ -164,3 +219,74 @@ def test_values_and_gradients_are_those_of_pytorch(name):
     step = weir.torch.Step(model, None, optimizer, x, gradients=True)
     torch.testing.assert_close(step(x), loss.detach(), rtol=2e-5, atol=2e-5)
     torch.testing.assert_close(step.gradients()["w"], want, rtol=1e-4, atol=1e-5)
+
+
+def step_of(model, *batch):
+    return weir.torch.Step(model, None, torch.optim.SGD(model.parameters(), lr=0.0), batch,
+                           gradients=True)
+
+
+class Outside(torch.nn.Module):
+    """Attributes that the table does not know."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(4, 4))
+
+    def forward(self, x):
+        mask = x > 0
+        y = torch.ops.aten.index_put(self.w, [mask], x[0], False)
+        y = torch.ops.aten.index_put(y, [mask[0], torch.tensor([1])], x[0, 0], False)
+        same = torch.ops.aten.index_put(mask, [torch.tensor([0, 1])], mask[0], True)
+        ends = torch.tensor([2, 4], dtype=torch.int32)
+        return y.sum() + same.sum() + torch._grouped_mm(self.w, x, offs=ends).sum()
+
+
+def test_attributes_outside_of_the_table_are_refused_by_one_error():
+    with pytest.raises(weir.torch.UnsupportedError) as caught:
+        step_of(Outside(), torch.ones(4, 4))
+    for why in ("values for each element where a mask is true", "a mask as an index",
+                "sums of bools", "operands of 2 and 2 axes"):
+        assert why in str(caught.value)
+
+
+class Picked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.ones(3, 4))
+
+    def forward(self, index):
+        return self.w[torch.zeros_like(index), index].sum() + self.w.gather(
+            0, index.unsqueeze(0) * 0).sum()
+
+
+def test_an_index_outside_of_its_axis_is_an_error():
+    step = step_of(Picked(), torch.tensor([1, -1]))
+    assert step(torch.tensor([3, -4])).item() == 4.0
+    with pytest.raises(errors.OutOfRangeError):          # not the element 0 of the next row
+        step(torch.tensor([0, 4]))
+
+
+def test_rows_behind_the_last_group_are_0():
+    pytest.importorskip("transformers.integrations.moe", reason="transformers: left out")
+
+    class Groups(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            draw = torch.Generator().manual_seed(4)
+            self.w = torch.nn.Parameter(torch.randn(3, 4, 5, generator=draw))
+            self.x = torch.nn.Parameter(torch.randn(7, 4, generator=draw))
+
+        def forward(self, ends):
+            y = torch.ops.transformers.grouped_mm_fallback(self.x, self.w, ends)
+            return (y * torch.arange(35.0).view(7, 5)).sum()
+
+    model = Groups()
+    step = step_of(model, torch.tensor([0, 0, 0]))
+    for ends in ([0, 0, 0], [5, 5, 5], [1, 2, 6], [0, 7, 7], [2, 4, 7]):
+        model.zero_grad()
+        loss = model(torch.tensor(ends))
+        loss.backward()
+        want = {name: p.grad for name, p in model.named_parameters()}
+        torch.testing.assert_close(step(torch.tensor(ends)), loss.detach(), rtol=2e-5, atol=2e-5)
+        torch.testing.assert_close(step.gradients(), want, rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-"""test_zoo - six models of torchvision and transformers, compared as bench/zoo/sweep.py does."""
+"""test_zoo - seven models of torchvision and transformers, compared as bench/zoo/sweep.py does."""
 import os
 import sys
 
@@ -19,7 +19,7 @@ def sweep(monkeypatch):
 @pytest.mark.parametrize("package, name", [
     ("torchvision", "squeezenet1_1"), ("torchvision", "resnet18"),
     ("torchvision", "convnext_tiny"), ("transformers", "gpt2"), ("transformers", "t5"),
-    ("transformers", "whisper")])
+    ("transformers", "whisper"), ("transformers", "mixtral")])
 def test_losses_and_gradients_are_those_of_pytorch(sweep, package, name):
     pytest.importorskip(package, reason=f"{package}: left out")
     row = sweep.run_one(package, name, 2, 3)
