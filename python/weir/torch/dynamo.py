@@ -70,7 +70,7 @@ _parts: weakref.WeakSet[Part] = weakref.WeakSet()
 
 def compiled_graphs() -> list[Graph]:
     """The graphs that the backend has planned, of all parts that are still in use: for their
-    texts, stats and measure()."""
+    texts, stats and measure(). None after torch.compiler.reset()."""
     return [plan.graph for part in sorted(_parts, key=lambda p: p.number)
             for plans in part.plans.values() for plan in plans]
 
@@ -374,3 +374,8 @@ def backend(module: torch.fx.GraphModule, example: Sequence[object],
         raise InvalidError(f"torch.compile: the backend \"weir\" has no option "
                            f"{unknown[0] if unknown else 'mode'!r} (it has {', '.join(known)})")
     return Part(module, cast(Options, dict(options or {})))
+
+
+# Dynamo calls this when it forgets what it has compiled (torch.compiler.reset), after which no part
+# is called again. Their objects may live on until Python's collector finds them.
+setattr(backend, "reset", _parts.clear)

@@ -250,6 +250,18 @@ def test_fallback_of_step_and_from_module():
         assert weir.torch.from_module(eager, x, fallback=True) is eager
 
 
+def test_a_reset_leaves_no_graphs():
+    model, x = Broken(), torch.ones(8, 4)
+    call = compiled(model)
+    y = call(x)
+    assert len(weir.torch.compiled_graphs()) == 2
+    torch.compiler.reset()              # their parts are in circles of references
+    assert weir.torch.compiled_graphs() == []
+    y.sum().backward()
+    call(x)
+    assert len(weir.torch.compiled_graphs()) == 2
+
+
 def test_options_are_checked():
     model, x = Perceptron(), torch.ones(2, 6)
     with pytest.raises(Exception, match="no option 'bugdet'"):
