@@ -26,7 +26,7 @@ from ..graph import Graph
 from ..typing import Budget, Handle
 from . import memory
 from .capture import Captured, Node, capture
-from .table import half_type, torch_type, type_of
+from .table import half_type, type_of
 from .translate import Translation, UnsupportedError, problems, refuse, warn_eager
 
 Argument = Union[torch.Tensor, int, float, bool, None]
@@ -147,16 +147,11 @@ class Halves(torch.autograd.Function):      # type: ignore[misc]     # Any where
             if handle is not None:
                 memory.write(handle, grad)
         plan = waiting.run()
-        return None, None, *(None if h is None else _read(h) for h in plan.dx)
-
-
-def _read(handle: Handle) -> torch.Tensor:
-    kind, shape = capi.weir_tensor_desc(handle)
-    return memory.read_into(torch.empty(shape, dtype=torch_type(kind)), handle)
+        return None, None, *(None if h is None else memory.read(h) for h in plan.dx)
 
 
 def _results(plan: Plan) -> list[torch.Tensor]:
-    return [_read(h) for h in plan.kept]
+    return [memory.read(h) for h in plan.kept]
 
 
 # ---- a part of a model ----
@@ -216,13 +211,13 @@ class Part:
             given = tuple(_results(plan))
         with torch.no_grad():
             for i, handle in plan.changed:
-                tensors[i].copy_(memory.read(handle, tensors[i]))
+                tensors[i].copy_(memory.read(handle))
         return tuple(_result(r, given, tensors) for r in plan.results)
 
     def write(self, plan: Plan, tensors: Sequence[torch.Tensor]) -> None:
         """Copies the arguments to the core, but for parameters that are views of it."""
         for handle, view, t in zip(plan.inputs, plan.views, tensors):
-            if handle is not None and not (view and _same_memory(t, handle)):
+            if handle is not None and not (view and memory.same(t, handle)):
                 memory.write(handle, t)
 
     # -- recording --
@@ -354,10 +349,6 @@ def _result(value: object, given: Sequence[torch.Tensor], tensors: Sequence[torc
     if isinstance(value, Kept):
         return given[value.at]
     return value.clone() if isinstance(value, torch.Tensor) else value
-
-
-def _same_memory(t: torch.Tensor, handle: Handle) -> bool:
-    return bool(t.data_ptr() == capi.memory(handle)[0])
 
 
 def backend(module: torch.fx.GraphModule, example: Sequence[object],

@@ -12,7 +12,7 @@ from ..graph import Graph, Stats
 from ..typing import Budget, Handle, Path
 from . import memory
 from .capture import Alone, Node, capture, in_mode
-from .table import half_type, torch_type, type_of
+from .table import half_type, type_of
 from .translate import Translation, UnsupportedError, problems, refuse, warn_eager
 
 
@@ -81,10 +81,7 @@ class Module:
             if handle is not None:
                 memory.write(handle, t)
         self.graph.run()
-        results = []
-        for handle in self._outputs:
-            kind, shape = capi.weir_tensor_desc(handle)
-            results.append(memory.read_into(torch.empty(shape, dtype=torch_type(kind)), handle))
+        results = [memory.read(handle) for handle in self._outputs]
         return results[0] if len(results) == 1 else tuple(results)
 
     def save(self, path: Path, keep_previous: bool = False) -> None:

@@ -11,7 +11,7 @@ from .. import _capi as capi
 from ..core import Device
 from ..exchange import CPU
 from ..typing import Array, Handle
-from .table import type_of
+from .table import torch_type, type_of
 
 # Types that NumPy lacks, by one of the same size.
 SAME_SIZE = {torch.bfloat16: torch.int16}
@@ -29,15 +29,17 @@ def write(handle: Handle, t: torch.Tensor) -> None:
     capi.write(handle, _array(t))
 
 
-def read(handle: Handle, like: torch.Tensor) -> torch.Tensor:
-    """A new tensor with the core's elements, of the shape and type of another."""
-    return read_into(torch.empty(like.shape, dtype=like.dtype), handle)
-
-
-def read_into(out: torch.Tensor, handle: Handle) -> torch.Tensor:
-    """The tensor `out` with the core's elements, of the same shape and type."""
+def read(handle: Handle) -> torch.Tensor:
+    """A new tensor with the core's elements, shape and type."""
+    kind, shape = capi.weir_tensor_desc(handle)
+    out = torch.empty(shape, dtype=torch_type(kind))
     capi.read(handle, _array(out))
     return out
+
+
+def same(t: torch.Tensor, handle: Handle) -> bool:
+    """True if a tensor lies in the memory of the core's."""
+    return bool(t.data_ptr() == capi.memory(handle)[0])
 
 
 def new_state(device: Device, t: torch.Tensor, name: str | None = None) -> Handle:

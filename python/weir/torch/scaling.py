@@ -41,7 +41,7 @@ class LossScale:
 
     def sync(self) -> None:
         """Gives torch's object the scale that the last update left."""
-        numbers = [memory.read_into(torch.empty(()), h).item() for h in (self._scale, self._good)]
+        numbers = [memory.read(h).item() for h in (self._scale, self._good)]
         found = numbers[0], int(numbers[1])
         if found != self._known:
             self._scaler.load_state_dict({**self._scaler.state_dict(), "scale": found[0],

@@ -20,7 +20,7 @@ from . import memory
 from .capture import Captured, Loss, Node, WithLoss, capture, in_mode
 from .inference import Module
 from .scaling import LossScale, Sums
-from .table import half_type, torch_type, type_of
+from .table import half_type, type_of
 from .translate import Translation, UnsupportedError, problems, refuse, warn_eager
 from .updates import Rule, groups_of, rule_of
 
@@ -35,7 +35,6 @@ class Plan:
     graph: Graph
     inputs: list[Handle | None]         # None: the step does not read it
     loss: Handle
-    loss_type: TorchType
     gradients: dict[str, Handle] = field(default_factory=dict)
     finite: Handle | None = None        # of a scaled loss: whether the update was made
 
@@ -165,8 +164,7 @@ class Step:
         with graph, self.device.taped():
             loss, kept, finite = self._record(translation, inputs)
             translation.values.clear()      # what is alive at the end of the block would be kept
-        kind = torch_type(capi.weir_tensor_desc(loss)[0])
-        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kind, kept, finite)
+        plan = Plan(graph, [inputs.get(node) for node in captured.inputs], loss, kept, finite)
         self._plans[_signature(batch)] = plan
         return plan
 
@@ -263,7 +261,7 @@ class Step:
         self._pending += 1
         if self._pending == self._accumulate:
             self.update()
-        return memory.read_into(torch.empty((), dtype=plan.loss_type), plan.loss)
+        return memory.read(plan.loss)
 
     def update(self) -> None:
         """With accumulate: updates from the gradients of the calls since the last update, however
@@ -291,7 +289,7 @@ class Step:
         """Behind updates: counts them."""
         if self._scale and finite is not None:
             self._scale.sync()
-        if finite is None or memory.read_into(torch.empty((), dtype=torch.bool), finite):
+        if finite is None or memory.read(finite):
             self._states.after()
 
     def predict(self, *inputs: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
@@ -346,8 +344,7 @@ class Step:
         """The gradients of the last step by the names of parameters, before clipping."""
         if not self._planned().gradients:
             raise InvalidError("gradients are not kept: Step(..., gradients=True)")
-        return {name: memory.read(h, self.tensors.tensors[name])
-                for name, h in self._planned().gradients.items()}
+        return {name: memory.read(h) for name, h in self._planned().gradients.items()}
 
     def sync(self) -> None:
         """Writes parameters, buffers and the optimiser's states back into torch's tensors. With
@@ -357,7 +354,7 @@ class Step:
         if not self._views:
             for name, t in self.tensors.tensors.items():
                 with torch.no_grad():
-                    t.copy_(memory.read(self.tensors.handles[name], t))
+                    t.copy_(memory.read(self.tensors.handles[name]))
         self._states.sync()
 
     def load(self) -> None:
@@ -467,7 +464,7 @@ class States:
             return
         for name, handle in plan.gradients.items():
             t = self._tensors.tensors[name]
-            found = memory.read(handle, t)
+            found = memory.read(handle)
             t.grad = found if first or t.grad is None else t.grad.add_(found)
 
     def update_in_torch(self) -> None:
@@ -488,8 +485,8 @@ class States:
             entry = self._optimizer.state[p]
             for state, handle in self._handles[name].items():
                 if not self._views:
-                    entry[state] = memory.read(handle, p)
-                elif state not in entry or not _same_memory(entry[state], handle):
+                    entry[state] = memory.read(handle)
+                elif state not in entry or not memory.same(entry[state], handle):
                     entry[state] = memory.view(handle)
             if not sgd:
                 entry["step"] = torch.tensor(float(self._count))
@@ -504,7 +501,7 @@ class States:
             entry = self._optimizer.state.get(p, {})
             for state, handle in self._handles.get(name, {}).items():
                 value = entry.get(state)
-                if isinstance(value, torch.Tensor) and not _same_memory(value, handle):
+                if isinstance(value, torch.Tensor) and not memory.same(value, handle):
                     memory.write(handle, value)
                     count = max(count, int(sgd))    # it counts no steps: this is not the first
             count = max(count, int(entry.get("step", 0)))
@@ -517,10 +514,6 @@ def _if_finite(device: core.Device, finite: Handle, numbers: Handle) -> Handle:
     """The numbers of a group, or NaN: updates with a rate of NaN change nothing."""
     return capi.weir_where(finite, numbers, capi.weir_fill(
         device.handle, capi.weir_tensor_desc(numbers), math.nan))
-
-
-def _same_memory(t: torch.Tensor, handle: Handle) -> bool:
-    return bool(t.data_ptr() == capi.memory(handle)[0])
 
 
 def _batch(example: Batch) -> tuple[torch.Tensor, ...]:
