@@ -374,8 +374,17 @@ class Step:
 
     @property
     def stats(self) -> Stats:
-        """Its numbers: nodes, planned bytes, times; see weir_graph_stats."""
-        return self._planned().graph.stats
+        """Its numbers: nodes, planned bytes, times; see weir_graph_stats. Persistent bytes, arena
+        and planned peak are the largest of this graph and, with accumulate, that of updates: each
+        may keep in a file what only the other one reads."""
+        found = self._planned().graph.stats
+        if self._update is not None:
+            other = self._update[0].stats
+            found["persistent_bytes"] = max(found["persistent_bytes"], other["persistent_bytes"])
+            found["arena_bytes"] = max(found["arena_bytes"], other["arena_bytes"])
+            found["planned_peak_bytes"] = max(found["planned_peak_bytes"],
+                                              other["planned_peak_bytes"])
+        return found
 
 
 class States:
@@ -402,6 +411,7 @@ class States:
                     self._make(p, rule.states(group))
         self._fixed = self._settings()
         self.load()
+        self.before()           # all that a graph of updates reads is in memory, and counted
         self._optimizer.register_state_dict_pre_hook(lambda *_: self.sync())
         self._optimizer.register_load_state_dict_post_hook(lambda *_: self.load())
 
