@@ -24,7 +24,7 @@ weir_sources(device src/device/offload checksum spill spill_copy spill_file spil
 
 weir_sources(sim src/device/sim sim spec)
 
-weir_sources(comm src/device/comm communicator kinds launcher local model order rounds wire)
+weir_sources(comm src/device/comm blame communicator kinds launcher local model order rounds wire)
 
 weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas
@@ -40,7 +40,7 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_loops_isa depthwise_w_isa 
 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad gradient_sum
     leaf_table tape)
-weir_sources(graph src/graph/compile compile recording run step text waiting)
+weir_sources(graph src/graph/compile agreement call_digest compile recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast memory_format record share value)
 weir_sources(graph src/graph/ir format graph names session tensor_name)

@@ -1,9 +1,11 @@
 /* glue_comm.h - communicators for Python: options as arguments, results returned; included by weir.i.
  */
 %inline %{
-weir_comm *comm_open(weir_device *d, const char *spec, double timeout, const char *order)
+weir_comm *comm_open(weir_device *d, const char *spec, double timeout, const char *order,
+                     const char *agree)
 {
-    return weir_comm_open(spec, d, &(weir_comm_options){.timeout_s = timeout, .order = order});
+    return weir_comm_open(spec, d, &(weir_comm_options){.timeout_s = timeout, .order = order,
+                                                        .agree = agree});
 }
 
 /* Do all ranks give the same bytes? */
@@ -19,6 +21,25 @@ PyObject *comm_equal(weir_comm *c, PyObject *bytes)
     if (s != WEIR_OK)
         weir_py_raise(s);
     return s == WEIR_OK ? PyBool_FromLong(equal) : NULL;
+}
+
+/* The bytes of all ranks, one after another. */
+PyObject *comm_gather(weir_comm *c, PyObject *bytes)
+{
+    Py_buffer b;
+
+    if (PyObject_GetBuffer(bytes, &b, PyBUF_C_CONTIGUOUS) != 0)
+        return NULL;
+    PyObject *const all = PyBytes_FromStringAndSize(NULL, b.len * weir_comm_world(c));
+    weir_status     s = WEIR_OK;
+    if (all)
+        s = weir_comm_gather(c, b.buf, (size_t)b.len, PyBytes_AS_STRING(all));
+    PyBuffer_Release(&b);
+    if (s == WEIR_OK)
+        return all;
+    Py_DECREF(all);
+    weir_py_raise(s);
+    return NULL;
 }
 
 /* (constant, per_byte) */

@@ -41,6 +41,8 @@ OBJECTS = {
     ("checkpoint", "return"): "tuple[object, list[weir_tensor]]",
     ("comm_equal", "bytes"): "_Memory",
     ("comm_equal", "return"): "bool",
+    ("comm_gather", "bytes"): "_Memory",
+    ("comm_gather", "return"): "bytes",
     ("comm_measure", "return"): "tuple[float, float]",
     ("onnx_open", "bytes"): "Buffer | None",
     ("onnx_inputs", "return"): "list[str]",

@@ -254,6 +254,7 @@ LONG_CALL(weir_recv_from)
 %ignore weir_comm_open;
 %ignore weir_comm_measure;
 %ignore weir_comm_equal;
+%ignore weir_comm_gather;
 
 %nodefaultctor weir_tensor;
 %nodefaultctor weir_graph;

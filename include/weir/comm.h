@@ -10,9 +10,18 @@
  * ((0 + x0) + x1) + ..., `tree` adds neighbours in pairs. f16 and bf16 are summed in f32 and
  * rounded once; integers wrap around. Every rank gets the same bits.
  *
+ * Agreement. When the recording of a graph ends that has collectives of a communicator, its ranks
+ * compare what they have recorded, call by call, before anything runs: operations, attributes,
+ * shapes, types, order; and what bits depend on besides: threads, instruction set, versions of
+ * libraries. If a rank differs, or fails in weir_graph_end, each gets an error that names the
+ * first call or option in which they differ, and the ranks. Budgets and plans may differ, since
+ * they change no bit, unless a plan rounds values. In every run each collective carries the number
+ * of the graph and of the run: ranks that run another graph, or are at another run, learn it there.
+ *
  * Failure. A collective that is not complete `timeout_s` seconds after a rank has begun it fails on
  * every living rank with ERR_COMM and a sentence that names the rank that is missing and the
- * collective. So does one that other ranks call with another shape, type or kind. The communicator
+ * collective, and where the missing rank is if it answers. So does one that other ranks call with
+ * another shape, type or kind, or in another graph or run. The communicator
  * is broken then: later collectives fail at once. Nothing exits by itself.
  *
  * In a world of one rank collectives return their input, and graphs are as if they were not there.
@@ -41,6 +50,11 @@ typedef struct weir_comm weir_comm;     /* one rank's end of a communicator */
 typedef struct weir_comm_options {
     double      timeout_s;  /* seconds that a collective may take; 0: 60 */
     const char *order;      /* of sums: "serial" (NULL, the default) or "tree" */
+    /* What ranks must have in common: "graphs" (NULL, the default), or "collectives": the kinds,
+     * types, sizes and order of collectives alone, for ranks that compute different things and for
+     * machines of different types. Graphs with weir_send_to or weir_recv_from are always compared
+     * so, and not at all without a collective of all ranks. */
+    const char *agree;
 } weir_comm_options;
 
 /* Joins the communicator that spec describes, and returns once all ranks have; ERR_COMM if some are
@@ -62,8 +76,8 @@ typedef struct weir_comm_options {
  * started and finished here, on a thread of its own, unless the program has started it with
  * MPI_THREAD_SERIALIZED or more; so it cannot be opened again after it was closed.
  *
- * ERR_INVALID for another spec or order; ERR_IO if the shared memory can't be made; ERR_COMM for
- * ranks of torchrun on several machines. */
+ * ERR_INVALID for another spec, order or `agree`; ERR_IO if the shared memory can't be made;
+ * ERR_COMM for ranks of torchrun on several machines. */
 WEIR_API weir_comm *weir_comm_open(const char *spec, weir_device *d,
                                    const weir_comm_options *options);
 
@@ -97,6 +111,10 @@ WEIR_API weir_status weir_comm_share(weir_comm *c, weir_tensor *t, int root);
 
 /* Compares `bytes` bytes at data between all ranks: *equal is the same on all of them. ERR_COMM. */
 WEIR_API weir_status weir_comm_equal(weir_comm *c, const void *data, size_t bytes, bool *equal);
+
+/* Writes the `bytes` bytes at `mine` of every rank to all, rank by rank: world x bytes bytes. The
+ * number of bytes is the same on all ranks. ERR_COMM. */
+WEIR_API weir_status weir_comm_gather(weir_comm *c, const void *mine, size_t bytes, void *all);
 
 /* ---- recorded collectives; of numbers: all types but bool (ERR_DTYPE) where they are summed ----
  *

@@ -100,8 +100,9 @@ WEIR_API weir_status weir_graph_resume(weir_graph *g);
 /* Ends the recording and plans it. If the recorded step is incomplete, because an update or
  * weir_minimize failed or weir_keep was given NULL, it fails with the sentence of that call.
  * ERR_INVALID for options that make no sense, ERR_BUDGET if no plan fits the budget, ERR_CANCELLED
- * if the callback of weir_device_set_progress says so. On failure the graph can only be freed.
- * options NULL: all defaults. */
+ * if the callback of weir_device_set_progress says so. A graph with collectives must be the same on
+ * all ranks: ERR_COMM if it is not, and the failure of any rank (weir/comm.h). On failure the graph
+ * can only be freed. options NULL: all defaults. */
 WEIR_API weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options);
 
 /* The memory that a step needs: bytes of its total peak, as in weir_plan_options.budget. */

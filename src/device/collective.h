@@ -3,6 +3,8 @@
 #ifndef WEIR_DEVICE_COLLECTIVE_H
 #define WEIR_DEVICE_COLLECTIVE_H
 
+#include <string.h>
+
 #include "device/device.h"
 #include "weir/comm.h"
 
@@ -10,6 +12,11 @@ typedef enum weir_collective_kind {
     WEIR_ALL_REDUCE, WEIR_REDUCE_SCATTER, WEIR_ALL_GATHER, WEIR_BROADCAST, WEIR_REDUCE, WEIR_SEND,
     WEIR_RECV, WEIR_COLLECTIVE_KINDS
 } weir_collective_kind;
+
+/* For whom ranks exchange data: named where they differ. */
+typedef enum weir_purpose {
+    WEIR_FOR_PROGRAM, WEIR_FOR_GRAPH, WEIR_PURPOSES
+} weir_purpose;
 
 typedef enum weir_sum_order { WEIR_SUM_SERIAL, WEIR_SUM_TREE, WEIR_SUM_ORDERS } weir_sum_order;
 
@@ -23,16 +30,32 @@ typedef struct weir_collective {
     const void          *src;   /* NULL if nothing is sent */
     void                *dst;   /* NULL if nothing is received */
     void                *work;  /* work() bytes */
+    weir_purpose         purpose;
 } weir_collective;
 
 struct weir_comm {
     weir_device   *dev;         /* referenced */
     int            rank, world;
     weir_sum_order order;
+    bool           graphs_may_differ;   /* only their collectives must be the same */
+    uint64_t       graphs;      /* on which all ranks have agreed so far */
+    /* Run `run` of graph number `graph` begins, both from 1; 0, 0: a run has ended. */
+    void         (*at)(weir_comm *c, uint64_t graph, uint64_t run);
     /* Runs the collective and returns when its operands are free. ERR_COMM. */
     weir_status  (*run)(weir_comm *c, const weir_collective *job);
     /* Bytes of scratch that the collective needs: the window in which operands of sums arrive. */
     size_t       (*work)(const weir_comm *c, const weir_collective *job);
 };
+
+/* weir_comm_gather for a purpose, in a world of two ranks or more. */
+static inline weir_status weir_comm_gather_for(weir_comm *c, weir_purpose purpose, const void *mine,
+                                               size_t bytes, void *all)
+{
+    const weir_collective job = {.kind = WEIR_ALL_GATHER, .dtype = WEIR_U8, .purpose = purpose,
+                                 .count = (int64_t)bytes * c->world, .src = mine, .dst = all};
+
+    memcpy((char *)all + (size_t)c->rank * bytes, mine, bytes);
+    return c->run(c, &job);
+}
 
 #endif

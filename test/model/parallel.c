@@ -10,7 +10,7 @@ enum { BATCH = 4, SIDE = 28, STEPS = 3 };
 typedef struct way {
     bool        adam, graph, clip, half;
     int         per_rank;       /* micro-batches that each rank accumulates; 0: weir_minimize */
-    const char *budget;
+    const char *budget, *last_budget;   /* last_budget: of the last rank, if not NULL */
     size_t      bucket;
     uint64_t    bits[RANKS_MOST];       /* of parameters and states afterwards */
 } way;
@@ -158,9 +158,12 @@ static uint64_t alone(const way *w, int parts)
 static void train_body(rank *r)
 {
     way *const w = r->job;
+    way        mine = *w;
 
     CHECK_OR_RETURN(r->c != NULL);
-    w->bits[r->rank] = train(r->d, r->c, w, r->rank, w->per_rank > 0 ? w->per_rank : 1,
+    if (w->last_budget && r->rank == r->world - 1)
+        mine.budget = w->last_budget;
+    w->bits[r->rank] = train(r->d, r->c, &mine, r->rank, w->per_rank > 0 ? w->per_rank : 1,
                              w->budget != NULL);
 }
 
@@ -223,6 +226,14 @@ CASE(budgets_change_no_bit)
         way w = {.graph = true, .budget = budgets[i]};
         CHECK(together(&w, 2, NULL) == want);
     }
+}
+
+/* Each rank plans within its own budget. */
+CASE(budgets_of_ranks_may_differ)
+{
+    way free_way = {.graph = true}, one = {.graph = true, .last_budget = "82%"};
+
+    CHECK(together(&one, 2, NULL) == together(&free_way, 2, NULL));
 }
 
 /* Of two ranks both orders are one; of three they differ, and stay the same from run to run. */

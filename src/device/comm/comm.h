@@ -17,7 +17,7 @@ typedef struct weir_move {
 } weir_move;
 
 /* Control words, which overtake messages and may be lost. */
-enum { WEIR_NOTE_WORDS = 4 };
+enum { WEIR_NOTE_WORDS = 11 };
 
 typedef struct weir_comm_link {
     const struct weir_comm_ops *ops;

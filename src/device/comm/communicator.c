@@ -24,6 +24,14 @@ static weir_status run(weir_comm *c, const weir_collective *job)
     return weir_wire_wait(w, weir_wire_post(w, job));
 }
 
+static void at(weir_comm *c, uint64_t graph, uint64_t run)
+{
+    weir_comm_wire *const w = ((joined *)c)->wire;
+
+    if (w)
+        weir_wire_at(w, graph, run);
+}
+
 static size_t work(const weir_comm *c, const weir_collective *job)
 {
     return weir_rounds_work(c->world, job);
@@ -37,6 +45,15 @@ static weir_status order_of(const char *name, weir_sum_order *order)
         return weir_fail_unknown("weir_comm_open: order", name, strlen(name), "serial, tree");
     *order = name && strcmp(name, "tree") == 0 ? WEIR_SUM_TREE : WEIR_SUM_SERIAL;
     return WEIR_OK;
+}
+
+static weir_status agree_of(const char *name, bool *may_differ)
+{
+    *may_differ = name && strcmp(name, "collectives") == 0;
+    return !name || *may_differ || strcmp(name, "graphs") == 0
+               ? WEIR_OK
+               : weir_fail_unknown("weir_comm_open: agree", name, strlen(name),
+                                   "graphs, collectives");
 }
 
 static weir_status mpi_of(const char *name, weir_wire_options *o)
@@ -96,11 +113,13 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
 {
     weir_wire_options o = {.perform = weir_rounds_run};
     char              made[WEIR_LAUNCHER_SPEC];
+    bool              may_differ;
 
     if (!spec || !d)
         return (void)weir_fail_null("weir_comm_open", spec ? "device" : "spec"), NULL;
     WEIR_VISIT(d, "weir_comm_open", NULL);
-    if (read_options(options, spec, made, &o) != WEIR_OK)
+    if (agree_of(options ? options->agree : NULL, &may_differ) != WEIR_OK ||
+        read_options(options, spec, made, &o) != WEIR_OK)
         return NULL;
     joined *const j = weir_mem_zalloc(1, sizeof *j);
     if (!j || (o.ops && !(j->wire = weir_wire_new(&o)))) {
@@ -109,7 +128,8 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
     }
     const weir_comm_link *const l = j->wire ? weir_wire_link(j->wire) : NULL;
     j->comm = (weir_comm){.dev = weir_ref_take(d), .rank = l ? l->rank : 0,
-                          .world = l ? l->world : 1, .order = o.order, .run = run, .work = work};
+                          .world = l ? l->world : 1, .order = o.order,
+                          .graphs_may_differ = may_differ, .at = at, .run = run, .work = work};
     return &j->comm;
 }
 
@@ -170,6 +190,17 @@ char *weir_comm_text(const weir_comm *c)
 
 /* ---- host data ---- */
 
+weir_status weir_comm_gather(weir_comm *c, const void *mine, size_t bytes, void *all)
+{
+    if (!c || !mine || !all)
+        return weir_fail_null("weir_comm_gather", !c ? "communicator" : mine ? "all" : "data");
+    WEIR_VISIT(c->dev, "weir_comm_gather", weir_error_status());
+    if (c->world > 1 && bytes > 0)
+        return weir_comm_gather_for(c, WEIR_FOR_PROGRAM, mine, bytes, all);
+    memcpy(all, mine, bytes);
+    return WEIR_OK;
+}
+
 weir_status weir_comm_equal(weir_comm *c, const void *data, size_t bytes, bool *equal)
 {
     if (!c || !data || !equal)
@@ -181,10 +212,7 @@ weir_status weir_comm_equal(weir_comm *c, const void *data, size_t bytes, bool *
     char *const all = weir_mem_alloc((size_t)c->world * bytes);
     if (!all)
         return WEIR_ERR_NOMEM;
-    memcpy(all + (size_t)c->rank * bytes, data, bytes);
-    const weir_collective job = {.kind = WEIR_ALL_GATHER, .dtype = WEIR_U8,
-                                 .count = (int64_t)bytes * c->world, .src = data, .dst = all};
-    const weir_status status = c->run(c, &job);
+    const weir_status status = weir_comm_gather_for(c, WEIR_FOR_PROGRAM, data, bytes, all);
     for (int r = 1; r < c->world && status == WEIR_OK; r++)
         *equal &= memcmp(all, all + (size_t)r * bytes, bytes) == 0;
     weir_mem_free(all);

@@ -17,6 +17,13 @@ bool weir_collective_receives(const weir_collective *job, int rank, int peer)
                                        : job->kind != WEIR_SEND;
 }
 
+const char *weir_purpose_name(weir_purpose purpose)
+{
+    static const char *const name[WEIR_PURPOSES] = {"a collective", "weir_graph_end"};
+
+    return purpose < WEIR_PURPOSES ? name[purpose] : name[0];
+}
+
 const char *weir_collective_name(weir_collective_kind kind)
 {
     static const char *const name[WEIR_COLLECTIVE_KINDS] = {

@@ -7,6 +7,9 @@
 /* "all_reduce". */
 const char *weir_collective_name(weir_collective_kind kind);
 
+/* "weir_graph_end". */
+const char *weir_purpose_name(weir_purpose purpose);
+
 /* True if the rank sends messages to `peer`, or receives from it, in the collective. */
 bool weir_collective_sends(const weir_collective *job, int rank, int peer);
 bool weir_collective_receives(const weir_collective *job, int rank, int peer);

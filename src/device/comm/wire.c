@@ -1,21 +1,21 @@
 /* wire.c - the wire thread: a queue of collectives, deadlines, and who is to blame. See wire.h.
  *
  * Before its messages each collective sends a header to every rank that it sends to: number, kind,
- * type, size and order. So ranks that call different collectives learn it at once, and messages are
- * posted only where their sizes fit: what an MPI does with others is its own affair. */
+ * type, size, order, graph and run. So ranks that call different collectives learn it at once, and
+ * messages are posted only where their sizes fit: what an MPI does with others is its own affair.
+ */
 #include "device/comm/wire.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "core/dtype.h"
 #include "core/env.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/trace.h"
+#include "device/comm/blame.h"
 #include "device/comm/kinds.h"
 #include "device/comm/order.h"
 
@@ -30,23 +30,18 @@
 enum { QUEUE = 64, SPINS_WAITED = 2000, SPINS = 20, NAP_NS = 50000, IDLE_NS = 4000000 };
 
 typedef enum note_kind { NOTE_ASK = 1, NOTE_TELL, NOTE_LEFT, NOTE_BROKEN } note_kind;
-typedef enum reason { SILENT = 1, BEHIND, LOST, LEFT, DIFFERS } reason;
-
-/* Why a communicator is broken, as it is told to other ranks. */
-typedef struct blame {
-    reason   why;
-    int      culprit, teller;
-    uint64_t number;            /* of the teller's collective */
-    uint32_t mine, its;         /* what teller and culprit call: described() */
-    int64_t  count;
-} blame;
-
 /* What this rank knows of another. */
 typedef struct other_rank {
-    bool     answered, left;
-    uint64_t number;            /* of its last collective, when it answered or left */
-    uint64_t head[WEIR_NOTE_WORDS];     /* of the collective at hand, once it has arrived */
+    bool  answered, left;
+    weir_rank_place at;                   /* when it answered or left */
+    weir_rank_place head;                 /* of the collective at hand, once it has arrived */
 } other_rank;
+
+/* A collective in the queue, and the run that it belongs to. */
+typedef struct entry {
+    weir_collective job;
+    uint64_t        graph, run;
+} entry;
 
 struct weir_comm_wire {
     weir_comm_link       link;
@@ -58,7 +53,8 @@ struct weir_comm_wire {
     pthread_mutex_t lock;       /* of the fields up to `peers` */
     pthread_cond_t  work, done_one;
     bool            opened, stop, waited;
-    weir_collective job[QUEUE];
+    entry           job[QUEUE];
+    uint64_t        graph, run; /* that the device's thread is in */
     uint64_t        posted, done;
     weir_status     opening;    /* how it ended */
     weir_status     broken;     /* WEIR_OK: not */
@@ -70,8 +66,8 @@ struct weir_comm_wire {
     int             ns, nr;
     uint64_t        number;     /* collectives of all ranks begun so far */
     uint64_t        begun;      /* the same with sends and receives */
-    const weir_collective *now; /* at hand */
-    uint64_t        head[WEIR_NOTE_WORDS];
+    const weir_collective *now; /* at hand; NULL: none */
+    weir_rank_place           head;       /* its header */
     double          until, ask;
 };
 
@@ -91,27 +87,6 @@ void weir_wire_sum(const weir_comm_wire *w, void *to, const void *const *from, i
     weir_ordered_sum(to, from, w->link.world, count, dtype, w->order);
 }
 
-/* ---- describing collectives ---- */
-
-/* Kind, type and root in 32 bits; a send and its receive are one. */
-static uint32_t described(const weir_collective *job)
-{
-    const weir_collective_kind kind = job->kind == WEIR_RECV ? WEIR_SEND : job->kind;
-    const bool rooted = kind == WEIR_BROADCAST || kind == WEIR_REDUCE;
-
-    return (uint32_t)kind | (uint32_t)job->dtype << 8 | (rooted ? (uint32_t)job->peer : 0) << 16;
-}
-
-static const char *kind_of(uint32_t description)
-{
-    return weir_collective_name((weir_collective_kind)(description & 0xff));
-}
-
-static const char *type_of(uint32_t description)
-{
-    return weir_dtype_name((weir_dtype)(description >> 8 & 0xff));
-}
-
 static bool of_all(const weir_collective *job)
 {
     return job->kind != WEIR_SEND && job->kind != WEIR_RECV;
@@ -119,55 +94,31 @@ static bool of_all(const weir_collective *job)
 
 /* ---- failures ---- */
 
-static weir_status fail_as(const weir_comm_wire *w, const blame *b)
-{
-    char what[128];
-
-    snprintf(what, sizeof what, "%s %llu (%lld %s)", kind_of(b->mine),
-             (unsigned long long)b->number, (long long)b->count, type_of(b->mine));
-    switch (b->why) {
-    case SILENT:
-        return weir_fail(WEIR_ERR_COMM, "rank %d has not reached %s within %g s: it does not "
-                         "answer", b->culprit, what, w->timeout);
-    case BEHIND:
-        return weir_fail(WEIR_ERR_COMM, "rank %d has not reached %s within %g s: it answers, and "
-                         "is at an earlier collective", b->culprit, what, w->timeout);
-    case LEFT:
-        return weir_fail(WEIR_ERR_COMM, "rank %d has closed its communicator, and is missing in %s "
-                         "of rank %d", b->culprit, what, b->teller);
-    case DIFFERS:
-        return weir_fail(WEIR_ERR_COMM, "rank %d calls %s where rank %d calls %s of %s, or another "
-                         "number of elements or order of sums: all ranks must call the same "
-                         "collectives", b->teller, what, b->culprit, kind_of(b->its),
-                         type_of(b->its));
-    default:
-        return weir_fail(WEIR_ERR_COMM, "messages of rank %d for %s have not arrived at rank %d "
-                         "within %g s", b->culprit, what, b->teller, w->timeout);
-    }
-}
-
 /* Tells all others why this rank gives up. */
-static weir_status give_up(weir_comm_wire *w, reason why, int culprit, uint32_t its)
+static weir_status give_up(weir_comm_wire *w, weir_blame_reason why, int culprit,
+                           const weir_rank_place *its)
 {
-    const blame    b = {why, culprit, w->link.rank, w->number, described(w->now), its,
-                        w->now->count};
-    const uint64_t word[WEIR_NOTE_WORDS] = {
-        NOTE_BROKEN | (uint64_t)why << 8 | (uint64_t)culprit << 16 | (uint64_t)b.teller << 32,
-        b.number, b.mine | (uint64_t)its << 32, (uint64_t)b.count};
+    const weir_blame b = {why, culprit, w->link.rank, w->head, *its};
+    uint64_t    word[WEIR_NOTE_WORDS] = {
+        NOTE_BROKEN | (uint64_t)why << 8 | (uint64_t)culprit << 16 | (uint64_t)b.teller << 32};
 
+    memcpy(word + 1, &b.mine, sizeof b.mine);
+    memcpy(word + 1 + WEIR_RANK_WORDS, &b.its, sizeof b.its);
     for (int r = 0; r < w->link.world; r++)
         if (r != w->link.rank)
             w->link.ops->note(&w->link, r, word);
-    return fail_as(w, &b);
+    return weir_fail_blame(&b, w->timeout);
 }
 
 static weir_status fail_told(const weir_comm_wire *w, const uint64_t word[WEIR_NOTE_WORDS])
 {
-    const blame b = {(reason)(word[0] >> 8 & 0xff), (int)(word[0] >> 16 & 0xffff),
-                     (int)(word[0] >> 32 & 0xffff), word[1], (uint32_t)word[2],
-                     (uint32_t)(word[2] >> 32), (int64_t)word[3]};
+    weir_blame b = {.why = (weir_blame_reason)(word[0] >> 8 & 0xff),
+                    .culprit = (int)(word[0] >> 16 & 0xffff),
+                    .teller = (int)(word[0] >> 32 & 0xffff)};
 
-    return fail_as(w, &b);
+    memcpy(&b.mine, word + 1, sizeof b.mine);
+    memcpy(&b.its, word + 1 + WEIR_RANK_WORDS, sizeof b.its);
+    return weir_fail_blame(&b, w->timeout);
 }
 
 /* The deadline has passed: finds the rank that is missing. A rank that answers and is at this
@@ -176,18 +127,31 @@ static weir_status blame_one(weir_comm_wire *w, int waited_for)
 {
     for (int r = 0; r < w->link.world; r++)
         if (r != w->link.rank && !w->peers[r].answered && !w->peers[r].left)
-            return give_up(w, SILENT, r, 0);
+            return give_up(w, WEIR_SILENT, r, &w->peers[r].at);
     for (int r = 0; r < w->link.world && of_all(w->now); r++)
-        if (r != w->link.rank && w->peers[r].number < w->number)
-            return give_up(w, w->peers[r].left ? LEFT : BEHIND, r, 0);
-    return give_up(w, LOST, waited_for, 0);
+        if (r != w->link.rank && w->peers[r].at.number < w->number)
+            return give_up(w, w->peers[r].left ? WEIR_LEFT : WEIR_BEHIND, r, &w->peers[r].at);
+    return give_up(w, WEIR_LOST, waited_for, &w->peers[waited_for].at);
 }
 
 /* ---- notes ---- */
 
 static void tell(weir_comm_wire *w, int to, note_kind kind)
 {
-    w->link.ops->note(&w->link, to, (uint64_t[WEIR_NOTE_WORDS]){kind, w->number});
+    uint64_t word[WEIR_NOTE_WORDS] = {kind};
+    weir_rank_place at = {.number = w->number};
+
+    if (w->now) {
+        at = w->head;
+        at.number = w->number;
+    } else {
+        pthread_mutex_lock(&w->lock);
+        at.graph = w->graph;
+        at.run = w->run;
+        pthread_mutex_unlock(&w->lock);
+    }
+    memcpy(word + 1, &at, sizeof at);
+    w->link.ops->note(&w->link, to, word);
 }
 
 static void tell_all(weir_comm_wire *w, note_kind kind)
@@ -213,7 +177,7 @@ static weir_status hear(weir_comm_wire *w)
         case NOTE_LEFT:
             p->answered = true;
             p->left |= (word[0] & 0xff) == NOTE_LEFT;
-            p->number = word[1];
+            memcpy(&p->at, word + 1, sizeof p->at);
             break;
         case NOTE_BROKEN:
             return fail_told(w, word);
@@ -241,9 +205,9 @@ static weir_status check_heads(weir_comm_wire *w)
 {
     for (int i = 0; i < w->nr; i++) {
         const weir_move *const m = &w->recv[i];
-        const uint64_t *const  its = w->peers[m->peer].head;
-        if (m->done && m->at == its && memcmp(its, w->head, sizeof w->head) != 0)
-            return give_up(w, DIFFERS, m->peer, (uint32_t)its[1]);
+        const weir_rank_place *const     its = &w->peers[m->peer].head;
+        if (m->done && m->at == its && memcmp(its, &w->head, sizeof w->head) != 0)
+            return give_up(w, WEIR_DIFFERS, m->peer, its);
     }
     return WEIR_OK;
 }
@@ -252,8 +216,8 @@ static weir_status check_heads(weir_comm_wire *w)
 static weir_status check_left(weir_comm_wire *w)
 {
     for (int r = 0; r < w->link.world && of_all(w->now); r++)
-        if (w->peers[r].left && w->peers[r].number < w->number)
-            return give_up(w, LEFT, r, 0);
+        if (w->peers[r].left && w->peers[r].at.number < w->number)
+            return give_up(w, WEIR_LEFT, r, &w->peers[r].at);
     return WEIR_OK;
 }
 
@@ -313,27 +277,29 @@ weir_status weir_wire_exchange(weir_comm_wire *w)
 
 /* ---- collectives ---- */
 
-/* Adds the headers to an exchange. */
-static void add_heads(weir_comm_wire *w)
+/* Adds the headers to an exchange. Ranks that send and receive may be in different graphs. */
+static void add_heads(weir_comm_wire *w, const entry *e)
 {
     const weir_collective *const job = w->now;
 
-    memcpy(w->head, (uint64_t[]){of_all(job) ? w->number : 1, described(job), (uint64_t)job->count,
-                                 (uint64_t)w->order}, sizeof w->head);
+    w->head = (weir_rank_place){of_all(job) ? w->number : 1, weir_rank_what(job, w->order),
+                           (uint64_t)job->count, of_all(job) ? e->graph : 0,
+                           of_all(job) ? e->run : 0};
     for (int r = 0; r < w->link.world; r++) {
         w->peers[r].answered = false;
         if (r == w->link.rank)
             continue;
         if (weir_collective_sends(job, w->link.rank, r))
-            weir_wire_send(w, w->head, sizeof w->head, r);
+            weir_wire_send(w, &w->head, sizeof w->head, r);
         if (weir_collective_receives(job, w->link.rank, r))
-            weir_wire_recv(w, w->peers[r].head, sizeof w->peers[r].head, r);
+            weir_wire_recv(w, &w->peers[r].head, sizeof w->peers[r].head, r);
     }
 }
 
-static weir_status perform(weir_comm_wire *w, const weir_collective *job)
+static weir_status perform_now(weir_comm_wire *w, const entry *e)
 {
-    w->now = job;
+    const weir_collective *const job = w->now;
+
     w->begun++;
     w->number += of_all(job);
     if (w->link.ops->begin && !w->link.ops->begin(&w->link, w->begun))
@@ -341,9 +307,17 @@ static weir_status perform(weir_comm_wire *w, const weir_collective *job)
                          w->link.rank, (unsigned long long)w->begun);
     w->until = weir_now() + w->timeout;
     w->ask = weir_now() + w->timeout / 6;
-    add_heads(w);
+    add_heads(w, e);
     WEIR_TRY(weir_wire_exchange(w));
     return w->perform(w, job);
+}
+
+static weir_status perform(weir_comm_wire *w, const entry *e)
+{
+    w->now = &e->job;
+    const weir_status status = perform_now(w, e);
+    w->now = NULL;
+    return status;
 }
 
 /* ---- the thread ---- */
@@ -396,7 +370,7 @@ static void serve(weir_comm_wire *w)
         const bool busy = w->posted > w->done;
         if (!busy)
             idle(w);
-        const weir_collective *const job = &w->job[w->done % QUEUE];
+        const entry *const job = &w->job[w->done % QUEUE];
         pthread_mutex_unlock(&w->lock);
         const weir_status status = busy ? perform(w, job) : hear(w);
         pthread_mutex_lock(&w->lock);
@@ -508,12 +482,20 @@ void weir_wire_free(weir_comm_wire *w)
     destroy(w);
 }
 
+void weir_wire_at(weir_comm_wire *w, uint64_t graph, uint64_t run)
+{
+    pthread_mutex_lock(&w->lock);
+    w->graph = graph;
+    w->run = run;
+    pthread_mutex_unlock(&w->lock);
+}
+
 uint64_t weir_wire_post(weir_comm_wire *w, const weir_collective *job)
 {
     pthread_mutex_lock(&w->lock);
     while (w->posted - w->done >= QUEUE)
         pthread_cond_wait(&w->done_one, &w->lock);
-    w->job[w->posted++ % QUEUE] = *job;
+    w->job[w->posted++ % QUEUE] = (entry){*job, w->graph, w->run};
     const uint64_t ticket = w->posted;
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);

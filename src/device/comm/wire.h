@@ -2,11 +2,12 @@
  *
  * Collectives are queued and performed one after another, in the order in which they were posted. A
  * thread of its own moves messages while the device computes or a callback runs, and answers other
- * ranks that ask where this one is.
+ * ranks that ask where this one is. Each collective carries the graph and the run that it belongs
+ * to, so ranks that run different graphs, or another number of steps, learn it at the next one.
  *
  * Deadlines. A rank that waits longer than a sixth of the timeout asks all others; each answers
- * with the number of the collective it is at. At the deadline the rank that did not answer, or that
- * is at an earlier collective, is named, and every other rank is told. */
+ * with the collective, the graph and the run that it is at. At the deadline the rank that did not
+ * answer, or that is at an earlier collective, is named, and every other rank is told. */
 #ifndef WEIR_DEVICE_COMM_WIRE_H
 #define WEIR_DEVICE_COMM_WIRE_H
 
@@ -30,6 +31,9 @@ weir_comm_wire *weir_wire_new(const weir_wire_options *o);
 void weir_wire_free(weir_comm_wire *w);
 
 const weir_comm_link *weir_wire_link(const weir_comm_wire *w);
+
+/* Collectives that are posted from now on belong to this run of this graph; 0, 0: to none. */
+void weir_wire_at(weir_comm_wire *w, uint64_t graph, uint64_t run);
 
 /* Queues a collective and returns its ticket; waits while the queue is full. */
 uint64_t weir_wire_post(weir_comm_wire *w, const weir_collective *job);

@@ -2,6 +2,7 @@
  * its handles. */
 #include "core/status.h"
 #include "graph/autodiff/tape.h"
+#include "graph/compile/agreement.h"
 #include "graph/compile/compile.h"
 #include "graph/compile/waiting.h"
 #include "graph/ir/graph.h"
@@ -266,8 +267,9 @@ weir_status weir_graph_end(weir_graph *g, const weir_plan_options *options)
     WEIR_TRY(check_open("weir_graph_end", g));
     const double now = weir_now();
     weir_status  status = close_whole(g, options, &passes);
+    status = weir_agree_recorded(g, status);
     if (status == WEIR_OK)
-        status = weir_plan_make(g, passes, options);
+        status = weir_agree_planned(g, weir_plan_make(g, passes, options));
     if (status == WEIR_OK)
         g->state = WEIR_GRAPH_PLANNED;
     else
@@ -345,6 +347,7 @@ void weir_graph_free(weir_graph *g)
     weir_vec_free(&g->kept);
     weir_vec_free(&g->parked);
     weir_vec_free(&g->tapes);
+    weir_vec_free(&g->agreed);
     weir_mem_free(g->externals.slot);
     weir_mem_free(g->views.slot);
     weir_ref_drop(g->dev);

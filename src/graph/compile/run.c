@@ -3,6 +3,7 @@
 #include "core/status.h"
 #include "device/memory/arena.h"
 #include "device/memory/pool.h"
+#include "graph/compile/agreement.h"
 #include "graph/compile/compile.h"
 #include "graph/compile/waiting.h"
 #include "graph/eager/evict.h"
@@ -166,7 +167,9 @@ static weir_status begin_run(weir_graph *g, weir_instr_range span, bool profile,
     g->session->last_run = g;
     g->runs++;
     *rng = weir_device_draw(g->dev, g->rng_total);
+    weir_agreed_begin(g);
     const weir_status status = weir_plan_run(g, span, *rng, profile);
+    weir_agreed_end(g);
     if (status != WEIR_OK)
         g->dev->rng = *rng;
     return status;
@@ -181,6 +184,7 @@ weir_status weir_graph_run(weir_graph *g)
 
     WEIR_TRY(prepare("weir_graph_run", g, false, &whole));
     WEIR_TRY(begin_run(g, whole, is_profiled(g), &rng));
+    g->completed++;
     if (g->replan)
         weir_replan_step(g);
     return WEIR_OK;
@@ -216,7 +220,9 @@ static weir_status run_rest(weir_graph *g, const weir_waiting *w)
     WEIR_TRY(offload_all(g));
     WEIR_TRY(bind(g, half));
     d->seed = w->seed;
+    weir_agreed_begin(g);
     const weir_status status = weir_plan_run(g, half, w->rng, w->profile);
+    weir_agreed_end(g);
     d->seed = seed;
     /* Repeated, the run draws the same numbers, unless others were drawn between its halves. */
     if (status != WEIR_OK && d->rng == w->rng + g->rng_total && seed == w->seed)
@@ -238,6 +244,7 @@ weir_status weir_graph_run_rest(weir_graph *g)
     const weir_status status = run_rest(g, &w);
     weir_device_arena_merge(g->dev, &aside);
     WEIR_TRY(status);
+    g->completed++;
     if (g->replan)
         weir_replan_step(g);
     return WEIR_OK;
@@ -260,7 +267,9 @@ static weir_status search(weir_nonfinite_search *s)
 
     WEIR_TRY(weir_nonfinite_begin(s));
     WEIR_TRY(prepare("weir_graph_find_nonfinite", g, false, &whole));
+    weir_agreed_begin(g);
     const weir_status status = weir_plan_watch(g, weir_nonfinite_look, s);
+    weir_agreed_end(g);
     g->dev->rng = rng;
     return status;
 }

@@ -91,6 +91,13 @@ typedef struct weir_waiting {
     bool            profile;    /* the run is timed */
 } weir_waiting;
 
+/* A communicator whose ranks have agreed on the graph, and its number there. */
+typedef struct weir_agreed {
+    struct weir_comm *comm;
+    uint64_t          number;
+} weir_agreed;
+
+struct weir_comm;
 struct weir_plan;
 struct weir_recorded_step;
 struct weir_session;
@@ -142,7 +149,8 @@ struct weir_graph {
     struct weir_shared_budget *shared;  /* owned; NULL: the budget is this graph's alone, or none */
     double              measured; /* seconds of a timed step */
     size_t              replanned, refitted;    /* plans from measurements, and within less */
-    uint64_t            runs;
+    uint64_t            runs, completed;    /* begun, and without a failure */
+    WEIR_VEC(weir_agreed) agreed;
 };
 
 /* Returns the storage of a block in this graph; a block from outside gets an external storage,

@@ -105,10 +105,11 @@ CASE(gradients_of_collectives)
         {weir_reduce_scatter, {1, 1}, {2, 2}},
         {from_one, {0, 3}, {0}},
     };
-    rank ranks[RANKS_MOST];
+    rank          ranks[RANKS_MOST];
+    ranks_options o = {.comm = {.agree = "collectives"}};       /* weights differ */
 
     for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
-        ranks_run(ranks, 2, NULL, slope_body, &all[i]);
+        ranks_run(ranks, 2, &o, slope_body, &all[i]);
 }
 
 /* Rank 0 computes h = 3 x, rank 1 sums h^2: dx = 18 x. */
@@ -250,12 +251,12 @@ static void fail_body(rank *r)
 CASE(a_run_fails_when_a_rank_dies)
 {
     rank          all[RANKS_MOST];
-    ranks_options o = {.comm = {.timeout_s = 0.4}, .faults = {[0] = ",die=2"}};
+    ranks_options o = {.comm = {.timeout_s = 0.4}, .faults = {[0] = ",die=4"}};
 
     ranks_run(all, 3, &o, fail_body, NULL);
     for (int i = 1; i < 3; i++) {
         CHECK_STATUS(all[i].status, WEIR_ERR_COMM);
-        CHECK_TEXT(all[i].error, "rank 0 has not reached all_reduce 2 (12 f32)");
+        CHECK_TEXT(all[i].error, "rank 0 has not reached all_reduce 4 (12 f32) in run 2");
     }
 }
 

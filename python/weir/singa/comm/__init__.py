@@ -43,15 +43,17 @@ class Communicator:
     a collective may take, then it is a CommError on every living rank. order: of sums, "serial" or
     "tree". Returns when all ranks are there; CommError if some are not.
 
-    All ranks must call the same collectives in the same order. In a world of one they return what
-    they are given.
+    All ranks must call the same collectives in the same order, and record the same graphs: a graph
+    that differs on a rank is a CommError on all, which names the first call that does, before
+    anything runs. agree="collectives": only the collectives of a graph must be the same. In a world
+    of one collectives return what they are given.
     """
 
     def __init__(self, spec: str = "auto", device: core.Device | None = None, timeout: float = 60.0,
-                 order: str = "serial") -> None:
+                 order: str = "serial", agree: str = "graphs") -> None:
         self.device: core.Device = core.default_device() if device is None else device
         self.handle: capi.weir_comm = capi.comm_open(self.device.handle, spec, float(timeout),
-                                                     order)
+                                                     order, agree)
         self.rank: int = capi.weir_comm_rank(self.handle)
         self.world: int = capi.weir_comm_world(self.handle)
         _handles.append(self.handle)
@@ -116,6 +118,12 @@ class Communicator:
         for t in [what] if isinstance(what, Tensor) else what:
             with self.device.at_once():
                 capi.weir_comm_share(self.handle, t.data.state(), root)
+
+    def gather(self, data: Buffer) -> list[bytes]:
+        """The bytes of every rank, as many on each, in the order of ranks."""
+        both = capi.comm_gather(self.handle, data)
+        size = len(both) // self.world
+        return [both[r * size:(r + 1) * size] for r in range(self.world)]
 
     def equal(self, data: Buffer) -> bool:
         """Do all ranks give the same bytes, as many on each? The answer is the same on all."""

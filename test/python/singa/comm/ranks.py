@@ -135,6 +135,28 @@ def leaving(name, rank, world):
     return found
 
 
+@case
+def agreement(name, rank, world):
+    """Ranks that record other graphs learn it when recording ends, unless they may."""
+    found = []
+    for agree in ("graphs", "collectives"):
+        comm = Communicator(spec(f"{name}-{agree}", rank, world), agree=agree)
+        x = tensor.from_numpy(array_of(rank))
+        step = weir.Graph(core.cpu())
+
+        def record():
+            with step:
+                return comm.all_reduce(x * (2.0 + rank))
+        if agree == "graphs":
+            found.append(sentence(weir.CommError, record))
+        else:
+            y = record()
+            step.run()
+            found.append(y.numpy().tolist())
+    found.append([b.decode() for b in comm.gather(f"rank {rank}".encode())])
+    return found
+
+
 # ---- DistOpt ----
 
 class Net(model.Model):

@@ -49,12 +49,20 @@ def test_leaving():
     assert all("rank 1" in text or "earlier" in text for text in stayed), stayed
 
 
+def test_agreement():
+    x = arrays(2)
+    for refused, value, texts in ranks("agreement"):
+        assert "ranks have recorded different graphs" in refused
+        np.testing.assert_array_equal(value, x[0] * 2 + x[1] * 3)
+        assert texts == ["rank 0", "rank 1"]
+
+
 def test_a_world_of_one():
     with Communicator() as comm:
         x = tensor.from_numpy(arrays(1)[0])
         assert (comm.rank, comm.world) == (0, 1) and comm.all_reduce(x) is x
         assert comm.all_gather(x) is x and comm.broadcast(x) is x and comm.reduce_scatter(x) is x
-        assert comm.equal(b"x") and comm.measure() == (0.0, 0.0)
+        assert comm.equal(b"x") and comm.gather(b"x") == [b"x"] and comm.measure() == (0.0, 0.0)
         comm.share(x)
         with pytest.raises(weir.InvalidError, match="rank 0 is this one"):
             comm.send(x, 0)
