@@ -74,10 +74,11 @@ weir_sources(ops src/graph/ops activation attention basic callback collective co
     elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table order
     pack pool2d quantize rearrange recurrent reduce saved_call slice softmax spill stored update)
 
-weir_sources(model src/model layer layer_tree metrics model normal optim optim_states parallel recurrent
+weir_sources(model src/model digest layer layer_tree metrics model normal optim optim_states parallel recurrent
     scaler sequential summary summary_text writer)
 weir_sources(model src/model/data ahead augment csv data file image)
-weir_sources(model src/model/file graph header header_write items json load replace save)
+weir_sources(model src/model/file crc32 graph header header_write items json load ranks replace save
+    sources)
 weir_sources(model src/model/onnx apply call elements open pool proto save select table tensor walk
     wire)
 weir_sources(model src/model/onnx/op attention binary control data index linear_attention

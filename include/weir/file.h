@@ -24,6 +24,7 @@
 #define WEIR_FILE_PUBLIC_H
 
 #include "weir/base.h"
+#include "weir/comm.h"
 #include "weir/data.h"
 #include "weir/model.h"
 #include "weir/tensor.h"
@@ -69,18 +70,35 @@ typedef struct weir_run {
     size_t       tensor_count;      /* number of tensors; 0: none */
     int64_t      step;          /* number of the step, 0 or more: written and read */
     weir_batches *batches;      /* where the reader is, all but its changes; NULL: none */
+    weir_comm    *comm;         /* ranks that save and load together; NULL: this process alone */
 } weir_run;
+
+/* Ranks. With run->comm, a world of two ranks or more, weir_run_save and weir_run_load are calls of
+ * all its ranks, with the same path, in a folder that all of them see. Each rank writes a part of
+ * the tensors beside the path, "PATH.GENERATION.RANK.part", and syncs it. Only when all parts are
+ * written does rank 0 put the manifest in the path's place, with their names, sizes and checksums;
+ * the former checkpoint's parts go last. So the path is the former checkpoint or the new one at any
+ * moment, whatever fails on whichever rank: a failure of one is the failure of all, with its
+ * sentence; ERR_COMM if ranks are at other steps, save other tensors, or are gone. A tensor that is
+ * another one on a rank, such as running statistics, and each rank's random stream and reader, are
+ * saved for every rank.
+ *
+ * Loading checks all parts. As many ranks as have saved go on with the same bits. Of another number
+ * of ranks, or without comm, rank r takes over from rank r modulo the number that has saved; the
+ * parameters and the optimiser's states go on with the bits of a run that was never interrupted
+ * where weir/comm.h promises the same sums for both. */
 
 /* Writes the run to the file `path`: the model's tensors by their names, "optim.fc1.weight.m" and
  * its like, "scaler.scale", "program.NAME" for tensors; seed and position of the random stream,
  * step and the reader's weir_batches_state as text in __metadata__. Call it between two steps.
- * options NULL: all defaults. */
+ * options NULL: all defaults. ERR_COMM with ranks. */
 WEIR_API weir_status weir_run_save(const weir_run *run, const char *path,
                                    const weir_save_options *options);
 
 /* Reads what weir_run_save wrote into run, which has the same parts; all of it must fit. States of
  * the optimiser that no update has made yet are made. Graphs that were recorded before go on with
- * what was read. Steps that follow have the bits of a run that was never interrupted. */
+ * what was read. Steps that follow have the bits of a run that was never interrupted. ERR_COMM with
+ * ranks. */
 WEIR_API weir_status weir_run_load(weir_run *run, const char *path);
 
 #ifdef __cplusplus

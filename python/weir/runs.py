@@ -5,6 +5,7 @@ other's files. A tensor that C and PyTorch have in another layout is turned on i
 """
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -15,8 +16,9 @@ import numpy as np
 from . import _capi as capi
 from . import core
 from . import opt as optimisers
+from .comm import rank_files
 from .errors import FileError, InvalidError, StateError
-from .files import Archive, Entry, dtype_of_kind, kind_of, opened, tensor_bytes, write_safetensors
+from .files import Archive, Entry, dtype_of_kind, kind_of, tensor_bytes, write_safetensors
 from .layers.base import Layer, copy_into
 from .tensor import Tensor
 from .torch_names import Part, torch_parts
@@ -174,7 +176,7 @@ def load_model(model: Layer, path: Path, strict: bool = True,
     """Reads the model's parameters and states from a safetensors file: see Model.load."""
     parts = _ready_parts(model, "load", names)
     items = _model_items(parts)
-    with opened(path) as archive:
+    with rank_files.opened_run(path) as archive:
         _check_format("load", archive)
         run = RUN_PREFIXES if "weir_step" in archive.metadata else ()
         misfit = _compared(archive, items, ignored=run)
@@ -356,7 +358,8 @@ def _take_states(archive: Archive, stateful: Mapping[str, Stateful] | None) -> N
 def save_run(model: Layer, path: Path, optimiser: object = None, step: int | None = None,
              tensors: Mapping[str, Tensor] | None = None, keep_previous: bool = False,
              names: Mapping[str, str] | None = None,
-             stateful: Mapping[str, Stateful] | None = None) -> None:
+             stateful: Mapping[str, Stateful] | None = None,
+             ranks: rank_files.Ranks | None = None) -> None:
     """Writes all that a training needs to go on with equal bits: see Model.save_run."""
     parts = _ready_parts(model, "save_run", names)
     states = _optimiser_file(optimiser, parts, "save_run")
@@ -377,8 +380,14 @@ def save_run(model: Layer, path: Path, optimiser: object = None, step: int | Non
     random = capi.weir_device_random(parts[0].tensor.device.handle)
     metadata.update(weir_position=str(random.position), weir_seed=str(random.seed),
                     weir_step=str(step))
-    write_safetensors(path, [*_entries(items.values()), *entries],
-                      dict(sorted(metadata.items())), keep_previous)
+    both = [*_entries(items.values()), *entries]
+    metadata = dict(sorted(metadata.items()))
+    if ranks is None or ranks.world == 1:
+        write_safetensors(path, both, metadata, keep_previous)
+        return
+    own = {key: text for key, text in metadata.items()
+           if key in ("weir_seed", "weir_position") or key.startswith(STATE)}
+    rank_files.save(ranks, path, lambda: both, metadata, own, keep_previous)
 
 
 def _number(archive: Archive, key: str) -> int:
@@ -409,31 +418,35 @@ def _check_numbers(archive: Archive, states: _OptimiserFile | None) -> int:
 def load_run(model: Layer, path: Path, optimiser: object = None,
              tensors: Mapping[str, Tensor] | None = None,
              names: Mapping[str, str] | None = None,
-             stateful: Mapping[str, Stateful] | None = None) -> int:
+             stateful: Mapping[str, Stateful] | None = None,
+             ranks: rank_files.Ranks | None = None) -> int:
     """Reads what save_run or weir_run_save wrote; returns the step: see Model.load_run."""
     parts = _ready_parts(model, "load_run", names)
     states = _optimiser_file(optimiser, parts, "load_run")
     plain = {**_program_items(tensors)}
     if states is not None:
         plain.update(_scaler_items(states.optimiser.scaler))
-    with opened(path) as archive:
-        _check_format("load_run", archive)
-        step = _check_numbers(archive, states)
-        seed, position = _number(archive, "weir_seed"), _number(archive, "weir_position")
-        items, optional = {**_model_items(parts), **plain}, []
-        rates: list[str] = []
-        if states is not None:
-            items.update(states.items(archive))
-            rates = ["optim.lr", *states.rates]
-            items.update((name, Item(name, "F64", (), [])) for name in rates)
-            optional = states.absent(archive, items)
-        misfit = _compared(archive, items, optional)
-        if misfit:
-            raise _refused("load_run", archive, items, misfit)
-        for name in rates:
-            if not np.isfinite(archive[name]):
-                raise FileError(f"load_run: {archive.path}: the learning rate is "
-                                f"{archive[name]}, must be finite ({name})")
+    with contextlib.ExitStack() as stack:
+        with rank_files.together(ranks, "load_run"):
+            rank = 0 if ranks is None else ranks.rank
+            archive = stack.enter_context(rank_files.opened_run(path, rank))
+            _check_format("load_run", archive)
+            step = _check_numbers(archive, states)
+            seed, position = _number(archive, "weir_seed"), _number(archive, "weir_position")
+            items, optional = {**_model_items(parts), **plain}, []
+            rates: list[str] = []
+            if states is not None:
+                items.update(states.items(archive))
+                rates = ["optim.lr", *states.rates]
+                items.update((name, Item(name, "F64", (), [])) for name in rates)
+                optional = states.absent(archive, items)
+            misfit = _compared(archive, items, optional)
+            if misfit:
+                raise _refused("load_run", archive, items, misfit)
+            for name in rates:
+                if not np.isfinite(archive[name]):
+                    raise FileError(f"load_run: {archive.path}: the learning rate is "
+                                    f"{archive[name]}, must be finite ({name})")
         _take_states(archive, stateful)
         _take_parts(archive, parts, set(), lambda name: name, lambda part: part.tensor)
         for name, item in plain.items():

@@ -4,6 +4,7 @@
  * only be copied. Sums go element by element in the order of ranks, so the cut changes no bit. */
 #include <string.h>
 
+#include "model/digest.h"
 #include "model/optim.h"
 
 enum { BUCKET = 1 << 20 };
@@ -63,20 +64,6 @@ weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_
 
 /* ---- parameters ---- */
 
-/* Mixes bytes into a number: a sum of SplitMix64's. Ranks compare it in place of the elements. */
-static uint64_t digest_of(const unsigned char *data, size_t bytes)
-{
-    uint64_t h = bytes, word;
-
-    for (size_t i = 0; i < bytes; i += sizeof word) {
-        word = 0;
-        memcpy(&word, data + i, bytes - i < sizeof word ? bytes - i : sizeof word);
-        h ^= word;
-        h = weir_splitmix64(&h);
-    }
-    return h;
-}
-
 /* Ranks that begin with other parameters would never meet. */
 static weir_status check_equal(weir_optim *o, weir_tensor *param)
 {
@@ -92,7 +79,7 @@ static weir_status check_equal(weir_optim *o, weir_tensor *param)
         return weir_error_status();
     const weir_status status = weir_read(param, data, bytes);
     if (status == WEIR_OK)
-        digest = digest_of(data, bytes);
+        digest = weir_digest(data, bytes);
     weir_host_free(data);
     WEIR_TRY(status);
     WEIR_TRY(weir_comm_equal(o->comm, &digest, sizeof digest, &equal));

@@ -38,6 +38,7 @@ from .tensor import Tensor
 from .updates.ema import EMA
 
 if TYPE_CHECKING:
+    from .comm import Communicator
     from .opt import Optimizer
 
 
@@ -336,7 +337,8 @@ class Model(Layer, metaclass=ModelMeta):
     def save_run(self, path: Path, step: int | None = None,
                  tensors: Mapping[str, Tensor] | None = None, keep_previous: bool = False,
                  names: Mapping[str, str] | None = None,
-                 stateful: Mapping[str, Stateful] | None = None) -> None:
+                 stateful: Mapping[str, Stateful] | None = None,
+                 comm: Communicator | None = None) -> None:
         """Writes all that the training needs to go on with equal bits: the model, the states of
         self.optimizer, its rates, step counter and loss scaler, the means of an opt.EMA that is an
         attribute, the position of the device's random stream, and by name the script's own
@@ -344,22 +346,25 @@ class Model(Layer, metaclass=ModelMeta):
         EarlyStop}.
 
         step: the number that load_run returns; default: the optimiser's steps so far. Call it
-        between two steps. weir_run_load reads the file in C.
+        between two steps. weir_run_load reads the file in C. comm: all its ranks save together, a
+        part each; path is then the manifest of the parts, which is replaced when all are written.
         """
         runs.save_run(self, path, getattr(self, "optimizer", None), step,
-                      {**self._means(), **(tensors or {})}, keep_previous, names, stateful)
+                      {**self._means(), **(tensors or {})}, keep_previous, names, stateful, comm)
 
     def load_run(self, path: Path, tensors: Mapping[str, Tensor] | None = None,
                  names: Mapping[str, str] | None = None,
-                 stateful: Mapping[str, Stateful] | None = None) -> int:
-        """Reads what save_run, or weir_run_save in C, wrote; returns the number of the step.
+                 stateful: Mapping[str, Stateful] | None = None,
+                 comm: Communicator | None = None) -> int:
+        """Reads what save_run, or weir_run_save in C, wrote; returns the number of the step. comm:
+        its ranks load together, or none of them; as many as saved, or others.
 
         The model has the same layers and the same kind of optimiser, tensors and stateful have the
         same names; all must fit, or nothing changes. Graphs that were recorded before go on with
         what was read. Steps that follow have the bits of a run that was never interrupted.
         """
         return runs.load_run(self, path, getattr(self, "optimizer", None),
-                             {**self._means(), **(tensors or {})}, names, stateful)
+                             {**self._means(), **(tensors or {})}, names, stateful, comm)
 
     def _means(self) -> dict[str, Tensor]:
         """The tensors of opt.EMA objects that are attributes: {"ema.fc1.W": Tensor}."""

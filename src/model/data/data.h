@@ -36,6 +36,9 @@ void        weir_file_close(weir_file *f);
 /* Reads the next `bytes` bytes into `to`; fails with ERR_IO if the file ends before. */
 weir_status weir_file_read(weir_file *f, void *to, size_t bytes);
 
+/* Goes back to the first byte. ERR_IO. */
+weir_status weir_file_rewind(weir_file *f);
+
 /* Sets the message "WHAT: PATH: ..." and returns ERR_IO. */
 weir_status weir_file_fail(const weir_file *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

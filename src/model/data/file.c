@@ -64,3 +64,11 @@ weir_status weir_file_read(weir_file *f, void *to, size_t bytes)
     }
     return WEIR_OK;
 }
+
+weir_status weir_file_rewind(weir_file *f)
+{
+    if (lseek(f->fd, 0, SEEK_SET) < 0)
+        return weir_file_fail(f, "cannot be read from its beginning (%s)", strerror(errno));
+    f->at = 0;
+    return WEIR_OK;
+}

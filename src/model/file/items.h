@@ -2,7 +2,7 @@
 #ifndef WEIR_MODEL_FILE_ITEMS_H
 #define WEIR_MODEL_FILE_ITEMS_H
 
-#include "model/file/header.h"
+#include "model/file/sources.h"
 #include "model/optim.h"
 
 typedef enum weir_file_kind {
@@ -13,7 +13,7 @@ typedef enum weir_file_kind {
     WEIR_FILE_SUM               /* a sum of gradients: may be absent */
 } weir_file_kind;
 
-enum { WEIR_FILE_NAME = WEIR_NAME_MAX + 24 };
+enum { WEIR_FILE_NAME = WEIR_NAME_MAX + 48 };
 
 typedef struct weir_file_item {
     weir_file_kind   kind;
@@ -22,6 +22,7 @@ typedef struct weir_file_item {
     weir_tensor     *tensor;    /* borrowed; NULL: not made yet */
     weir_tensor     *param;     /* of a part and a sum: whose it is */
     weir_file_entry *entry;     /* what the file has for it, borrowed; NULL: nothing */
+    weir_file_source     *from;      /* the file that has it */
 } weir_file_item;
 
 /* Owned items, and where they come from, borrowed. */

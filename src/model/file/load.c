@@ -6,31 +6,20 @@
 #include <string.h>
 
 #include "model/file/items.h"
+#include "model/file/ranks.h"
 
 /* What is being loaded. */
 typedef struct loading {
     weir_file_items  items;
-    weir_file        file;
-    weir_header      header;
+    weir_file_sources     from;
+    weir_comm       *comm;      /* ranks that load together, or not at all; NULL: this one alone */
     bool             partial;
     weir_load_counts found;
 } loading;
 
-static weir_status begin(loading *l, const char *path)
-{
-    WEIR_TRY(weir_file_open(&l->file, l->items.what, path));
-    WEIR_TRY(weir_header_read(&l->header, &l->file));
-    const char *const format = weir_header_note(&l->header, "weir_format");
-    if (format && strcmp(format, "1") != 0)
-        return weir_file_fail(&l->file, "has the format '%.20s'; this library reads format 1",
-                              format);
-    return WEIR_OK;
-}
-
 static weir_status finish(loading *l, weir_status s)
 {
-    weir_file_close(&l->file);
-    weir_header_free(&l->header);
+    weir_sources_close(&l->from);
     weir_items_free(&l->items);
     return s;
 }
@@ -68,7 +57,7 @@ static bool of_the_run(const loading *l, const weir_file_entry *e)
 
     for (int i = 0; i < 3; i++)
         if (strncmp(e->name, prefix[i], strlen(prefix[i])) == 0)
-            return !l->items.model && weir_header_note(&l->header, "weir_step");
+            return !l->items.model && weir_sources_note(&l->from, "weir_step");
     return false;
 }
 
@@ -110,6 +99,16 @@ static void list_different(sentence *s, size_t count, const weir_file_item *item
     say(s, "; '%.60s' is %.60s here and %.60s in the file", item->name, here, there);
 }
 
+/* Counts the tensors of one file that nobody has taken. */
+static void list_unexpected(loading *l, const weir_header *h, sentence *s)
+{
+    for (size_t i = 0; i < h->entries; i++) {
+        const weir_file_entry *const e = &h->entry[i];
+        if (!e->taken && !of_the_run(l, e) && !(l->from.parts > 0 && weir_source_of_rank(e)))
+            list(s, ++l->found.unexpected, "not expected:", e->name);
+    }
+}
+
 static weir_status match(loading *l)
 {
     const weir_file_items *const items = &l->items;
@@ -118,7 +117,7 @@ static weir_status match(loading *l)
 
     for (size_t i = 0; i < items->list.n; i++) {
         weir_file_item *const item = items->list.at[i];
-        if (!(item->entry = weir_header_find(&l->header, item->name)))
+        if (!(item->entry = weir_sources_find(&l->from, item->name, &item->from)))
             continue;
         if (item->entry->taken)
             return weir_fail(WEIR_ERR_INVALID, "%s: two tensors are called '%.100s'", items->what,
@@ -134,23 +133,21 @@ static weir_status match(loading *l)
         if (!item->entry && needed(items, item))
             list(&s, ++c->missing, "missing in the file:", item->name);
     }
-    for (size_t i = 0; i < l->header.entries; i++) {
-        const weir_file_entry *const e = &l->header.entry[i];
-        if (!e->taken && !of_the_run(l, e))
-            list(&s, ++c->unexpected, "not expected:", e->name);
-    }
+    list_unexpected(l, &l->from.main.header, &s);
+    for (size_t r = 0; r < l->from.parts; r++)
+        list_unexpected(l, &l->from.part[r].header, &s);
     if (l->partial || c->missing + c->unexpected + c->different == 0)
         return WEIR_OK;
     return weir_fail(WEIR_ERR_IO, "%s: %.150s: %zu missing, %zu unexpected and %zu different "
-                     "tensors%s", items->what, l->file.path, c->missing, c->unexpected,
+                     "tensors%s", items->what, l->from.main.file.path, c->missing, c->unexpected,
                      c->different, s.text);
 }
 
 /* ---- reading ---- */
 
-static weir_status read_item(loading *l, const weir_file_item *item, void *to)
+static weir_status read_item(const weir_file_item *item, void *to)
 {
-    return weir_header_elements(&l->header, &l->file, item->entry, to);
+    return weir_header_elements(&item->from->header, &item->from->file, item->entry, to);
 }
 
 static bool fits(const weir_file_item *item)
@@ -166,12 +163,13 @@ static weir_status try_items(loading *l, void *buffer)
         double                      lr;
         if (!fits(item))
             continue;
-        WEIR_TRY(read_item(l, item, buffer));
+        WEIR_TRY(read_item(item, buffer));
         if (item->kind != WEIR_FILE_LR)
             continue;
         memcpy(&lr, buffer, sizeof lr);
         if (!isfinite(lr))
-            return weir_file_fail(&l->file, "the learning rate is %g but must be finite", lr);
+            return weir_file_fail(&item->from->file, "the learning rate is %g but must be finite",
+                                  lr);
     }
     return WEIR_OK;
 }
@@ -226,7 +224,7 @@ static weir_status take_items(loading *l, void *buffer)
                                          item->kind == WEIR_FILE_PART ? l->items.optim->first : 0));
             continue;
         }
-        WEIR_TRY(read_item(l, item, buffer));
+        WEIR_TRY(read_item(item, buffer));
         if (item->kind == WEIR_FILE_LR) {
             memcpy(&lr, buffer, sizeof lr);
             WEIR_TRY(weir_optim_set_lr(l->items.optim, lr));
@@ -238,17 +236,26 @@ static weir_status take_items(loading *l, void *buffer)
     return WEIR_OK;
 }
 
-static weir_status take_all(loading *l)
+/* How reading has ended on this rank becomes how it has ended on all. */
+static weir_status agree(const loading *l, weir_status s)
+{
+    return l->comm ? weir_ranks_verdict(l->comm, l->items.what, s) : s;
+}
+
+/* so_far: what was found before. Nothing changes unless all ranks have read all that is theirs. */
+static weir_status take_all(loading *l, weir_status so_far)
 {
     uint64_t most = 8;
 
+    if (so_far != WEIR_OK)
+        return agree(l, so_far);
     for (size_t i = 0; i < l->items.list.n; i++) {
         const weir_file_item *const item = l->items.list.at[i];
         if (fits(item) && item->entry->end - item->entry->begin > most)
             most = item->entry->end - item->entry->begin;
     }
     void *const buffer = weir_host_alloc((size_t)most);
-    weir_status s = buffer ? try_items(l, buffer) : weir_error_status();
+    weir_status s = agree(l, buffer ? try_items(l, buffer) : weir_error_status());
     s = s == WEIR_OK ? make_states(l) : s;
     s = s == WEIR_OK ? take_items(l, buffer) : s;
     weir_host_free(buffer);
@@ -259,35 +266,29 @@ static weir_status take_all(loading *l)
 
 weir_status weir_model_load(weir_model *m, const char *path, const weir_load_options *options)
 {
-    loading     l = {.partial = options && options->partial, .file.fd = -1};
+    loading     l = {.partial = options && options->partial, .from.main.file.fd = -1};
     weir_status s = weir_items_of_model(&l.items, "model_load", m);
 
-    s = s == WEIR_OK ? begin(&l, path) : s;
+    s = s == WEIR_OK ? weir_sources_open(&l.from, l.items.what, path, 0) : s;
     s = s == WEIR_OK ? match(&l) : s;
     if (options && options->counts)
         *options->counts = l.found;
-    s = s == WEIR_OK ? take_all(&l) : s;
-    return finish(&l, s);
+    return finish(&l, take_all(&l, s));
 }
 
 /* ---- a run ---- */
 
-static weir_status number(const loading *l, const char *key, uint64_t *value)
-{
-    return weir_header_number(&l->header, &l->file, "run_save", key, value);
-}
-
 static weir_status check_method(const loading *l)
 {
-    const char *const there = weir_header_note(&l->header, "weir_optim");
+    const char *const there = weir_sources_note(&l->from, "weir_optim");
     char              here[WEIR_METHOD_TEXT] = "";
 
     if (l->items.optim)
         weir_optim_method(l->items.optim, here);
     if (there && strcmp(there, here) == 0)
         return WEIR_OK;
-    return weir_file_fail(&l->file, "has the states of the optimiser '%.80s', the run's is '%s'",
-                          there ? there : "", here);
+    return weir_file_fail(&l->from.main.file, "has the states of the optimiser '%.80s', the run's "
+                          "is '%s'", there ? there : "", here);
 }
 
 /* The reader's place in the file. Numbers above 2^63 - 1 are negative in it, which no reader takes.
@@ -295,19 +296,20 @@ static weir_status check_method(const loading *l)
 static weir_status reader_place(const loading *l, const weir_run *run, weir_batches_state *at)
 {
     uint64_t   n[WEIR_READER_NUMBERS] = {0};
-    const bool there = weir_header_note(&l->header, weir_reader_key[0]);
+    const bool there = weir_sources_note(&l->from, weir_reader_key[0]);
 
     if (there != (run->batches != NULL))
-        return weir_file_fail(&l->file, "%s", there ? "has the place of a reader of batches, but "
-                                                      "the run has no reader"
-                                                    : "has no place of a reader of batches, but "
-                                                      "the run has a reader");
+        return weir_file_fail(&l->from.main.file, "%s",
+                              there ? "has the place of a reader of batches, but the run has no "
+                                      "reader"
+                                    : "has no place of a reader of batches, but the run has a "
+                                      "reader");
     for (int i = 0; there && i < WEIR_READER_NUMBERS; i++)
-        WEIR_TRY(number(l, weir_reader_key[i], &n[i]));
+        WEIR_TRY(weir_sources_number(&l->from, weir_reader_key[i], &n[i]));
     for (int i = WEIR_READER_NUMBERS - 2; i < WEIR_READER_NUMBERS; i++)
         if (n[i] > 1)
-            return weir_file_fail(&l->file, "%s is %" PRIu64 ", not 0 or 1", weir_reader_key[i],
-                                  n[i]);
+            return weir_file_fail(&l->from.main.file, "%s is %" PRIu64 ", not 0 or 1",
+                                  weir_reader_key[i], n[i]);
     weir_reader_place(n, at);
     return WEIR_OK;
 }
@@ -323,28 +325,34 @@ static weir_status move_reader(const loading *l, const weir_run *run, weir_batch
     WEIR_TRY(weir_batches_get_state(run->batches, before));
     if (weir_batches_set_state(run->batches, &at) == WEIR_OK)
         return WEIR_OK;
-    return weir_file_fail(&l->file, "the place of the reader of batches does not fit: %s",
+    return weir_file_fail(&l->from.main.file, "the place of the reader of batches does not fit: %s",
                           weir_error());
+}
+
+/* Opens the file, and reads and checks the numbers of the run. */
+static weir_status begin_run(loading *l, const char *path, uint64_t *step, weir_random *random)
+{
+    WEIR_TRY(weir_sources_open(&l->from, l->items.what, path, weir_comm_rank(l->comm)));
+    WEIR_TRY(weir_sources_number(&l->from, "weir_step", step));
+    WEIR_TRY(weir_sources_number(&l->from, "weir_seed", &random->seed));
+    WEIR_TRY(weir_sources_number(&l->from, "weir_position", &random->position));
+    if (*step > INT64_MAX)
+        return weir_file_fail(&l->from.main.file, "the step %" PRIu64 " is above 2^63 - 1", *step);
+    WEIR_TRY(check_method(l));
+    return match(l);
 }
 
 weir_status weir_run_load(weir_run *run, const char *path)
 {
-    loading     l = {.file.fd = -1};
+    loading     l = {.from.main.file.fd = -1, .comm = run ? run->comm : NULL};
     uint64_t    step = 0;
     weir_random random = {0};
     weir_batches_state before = {0};
     weir_status s = weir_items_of_run(&l.items, "run_load", run);
 
-    s = s == WEIR_OK ? begin(&l, path) : s;
-    s = s == WEIR_OK ? number(&l, "weir_step", &step) : s;
-    s = s == WEIR_OK ? number(&l, "weir_seed", &random.seed) : s;
-    s = s == WEIR_OK ? number(&l, "weir_position", &random.position) : s;
-    if (s == WEIR_OK && step > INT64_MAX)
-        s = weir_file_fail(&l.file, "the step %" PRIu64 " is above 2^63 - 1", step);
-    s = s == WEIR_OK ? check_method(&l) : s;
-    s = s == WEIR_OK ? match(&l) : s;
+    s = s == WEIR_OK ? begin_run(&l, path, &step, &random) : s;
     const bool moved = s == WEIR_OK && (s = move_reader(&l, run, &before)) == WEIR_OK;
-    s = s == WEIR_OK ? take_all(&l) : s;
+    s = take_all(&l, s);
     s = s == WEIR_OK ? weir_device_set_random(run->model->dev, random) : s;
     if (s == WEIR_OK)
         run->step = (int64_t)step;

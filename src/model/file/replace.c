@@ -89,6 +89,8 @@ weir_status weir_output_begin(weir_output *o, const char *what, const char *path
     o->what = what;
     o->path = path;
     o->fd = -1;
+    o->bytes = 0;
+    o->crc = NULL;
     if (!path)
         return weir_fail_null(what, "path");
     WEIR_TRY(resolve(o));
@@ -105,6 +107,9 @@ weir_status weir_output_begin(weir_output *o, const char *what, const char *path
 
 weir_status weir_output_add(weir_output *o, const void *bytes, size_t n)
 {
+    if (o->crc)
+        weir_crc32_add(o->crc, bytes, n);
+    o->bytes += n;
     for (const char *p = bytes; n > 0;) {
         const ssize_t done = weir_disk_in_use->write(o->fd, p, n);
         if (done < 0 && errno == EINTR)

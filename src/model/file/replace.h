@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
+#include "model/file/crc32.h"
 #include "weir.h"
 
 /* The system calls that change files here, as functions of their POSIX names (errno included). */
@@ -29,6 +30,8 @@ typedef struct weir_output {
     char        at[PATH_MAX];               /* the path without a symbolic link at its end */
     char        work[PATH_MAX];             /* the new file until it is whole */
     int         fd;
+    uint64_t    bytes;                      /* written so far */
+    weir_crc32 *crc;                        /* gets their checksum if set after begin; else NULL */
 } weir_output;
 
 /* Creates an empty file beside `path`; an existing path must be a regular file, or a link to one.

@@ -1,13 +1,13 @@
 /* save.c - writes the tensors of a model or a run to a safetensors file. */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/file/items.h"
-#include "model/file/replace.h"
+#include "model/file/save.h"
 
-static uint64_t bytes_of(const weir_file_item *item)
+uint64_t weir_save_bytes(const weir_file_item *item)
 {
     uint64_t bytes = weir_dtype_size(item->desc.dtype);
 
@@ -37,9 +37,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(weir_file_item *const *)a)->name, (*(weir_file_item *const *)b)->name);
 }
 
-/* The items that are saved, in the order of the file, at the front of l->list; *n is their number.
- */
-static weir_status arrange(weir_file_items *l, size_t *n)
+weir_status weir_save_arrange(weir_file_items *l, size_t *n)
 {
     *n = 0;
     for (size_t i = 0; i < l->list.n; i++)
@@ -71,7 +69,8 @@ static weir_status write_header(const weir_file_items *l, size_t n, const weir_n
     for (size_t i = 0; i < n; i++) {
         const weir_file_item *const item = weir_items_at(l, i);
         entry[i] = (weir_file_entry){.name = item->name, .type = weir_type_name(item->desc.dtype),
-                                     .desc = item->desc, .begin = at, .end = at + bytes_of(item)};
+                                     .desc = item->desc, .begin = at,
+                                     .end = at + weir_save_bytes(item)};
         at = entry[i].end;
     }
     char *const            text = weir_header_write(entry, n, note, notes, &bytes);
@@ -81,26 +80,39 @@ static weir_status write_header(const weir_file_items *l, size_t n, const weir_n
     return s;
 }
 
+weir_status weir_save_read(const weir_file_items *l, const weir_file_item *item, void *to)
+{
+    const size_t bytes = (size_t)weir_save_bytes(item);
+
+    if (item->tensor)
+        return weir_read(item->tensor, to, bytes);
+    memcpy(to, &l->optim->rate, bytes);
+    return WEIR_OK;
+}
+
 static weir_status write_elements(const weir_file_items *l, size_t n, weir_output *o)
 {
     uint64_t most = sizeof(double);
 
     for (size_t i = 0; i < n; i++)
-        if (bytes_of(weir_items_at(l, i)) > most)
-            most = bytes_of(weir_items_at(l, i));
+        if (weir_save_bytes(weir_items_at(l, i)) > most)
+            most = weir_save_bytes(weir_items_at(l, i));
     void *const buffer = weir_host_alloc((size_t)most);
     weir_status s = buffer ? WEIR_OK : weir_error_status();
     for (size_t i = 0; s == WEIR_OK && i < n; i++) {
         const weir_file_item *const item = weir_items_at(l, i);
-        const size_t                bytes = (size_t)bytes_of(item);
-        if (item->tensor)
-            s = weir_read(item->tensor, buffer, bytes);
-        else
-            memcpy(buffer, &l->optim->rate, bytes);
-        s = s == WEIR_OK ? weir_output_add(o, buffer, bytes) : s;
+        s = weir_save_read(l, item, buffer);
+        s = s == WEIR_OK ? weir_output_add(o, buffer, (size_t)weir_save_bytes(item)) : s;
     }
     weir_host_free(buffer);
     return s;
+}
+
+weir_status weir_save_write(const weir_file_items *l, size_t n, const weir_note *note, size_t notes,
+                            weir_output *o)
+{
+    WEIR_TRY(write_header(l, n, note, notes, o));
+    return write_elements(l, n, o);
 }
 
 static weir_status save(weir_file_items *l, const char *path, const weir_note *note, size_t notes,
@@ -109,10 +121,9 @@ static weir_status save(weir_file_items *l, const char *path, const weir_note *n
     weir_output o;
     size_t      n;
 
-    WEIR_TRY(arrange(l, &n));
+    WEIR_TRY(weir_save_arrange(l, &n));
     WEIR_TRY(weir_output_begin(&o, l->what, path));
-    weir_status s = write_header(l, n, note, notes, &o);
-    s = s == WEIR_OK ? write_elements(l, n, &o) : s;
+    const weir_status s = weir_save_write(l, n, note, notes, &o);
     if (s == WEIR_OK)
         return weir_output_finish(&o, options && options->keep_previous);
     weir_output_discard(&o);
@@ -131,9 +142,21 @@ weir_status weir_model_save(const weir_model *m, const char *path,
     return s;
 }
 
-/* Adds the reader's place to the notes; text: where its numbers are written. */
-static weir_status note_reader(const weir_batches *b, weir_note *note, size_t *n,
-                               char text[WEIR_READER_NUMBERS][24])
+/* Adds a number to the notes. */
+__attribute__((format(printf, 3, 4)))
+static void add_number(weir_run_notes *l, const char *key, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(l->number[l->n], sizeof l->number[l->n], format, args);
+    va_end(args);
+    l->note[l->n] = (weir_note){key, l->number[l->n]};
+    l->n++;
+}
+
+/* Adds the reader's place. */
+static weir_status note_reader(weir_run_notes *l, const weir_batches *b)
 {
     weir_batches_state at = {0};
     uint64_t           number[WEIR_READER_NUMBERS];
@@ -142,40 +165,39 @@ static weir_status note_reader(const weir_batches *b, weir_note *note, size_t *n
         return WEIR_OK;
     WEIR_TRY(weir_batches_get_state(b, &at));
     weir_reader_numbers(&at, number);
-    for (int i = 0; i < WEIR_READER_NUMBERS; i++) {
-        snprintf(text[i], sizeof text[i], "%" PRIu64, number[i]);
-        note[(*n)++] = (weir_note){weir_reader_key[i], text[i]};
-    }
+    for (int i = 0; i < WEIR_READER_NUMBERS; i++)
+        add_number(l, weir_reader_key[i], "%" PRIu64, number[i]);
     return WEIR_OK;
 }
 
-weir_status weir_run_save(const weir_run *run, const char *path, const weir_save_options *options)
+weir_status weir_run_notes_make(weir_run_notes *l, const weir_run *run)
 {
-    char            step[24], seed[24], position[24], method[WEIR_METHOD_TEXT] = "";
-    char            place[WEIR_READER_NUMBERS][24];
+    const weir_random random = weir_device_random(run->model->dev);
+
+    l->n = 0;
+    l->method[0] = '\0';
+    if (run->step < 0)
+        return weir_fail(WEIR_ERR_INVALID, "run_save: the step is %lld but must be 0 or more",
+                         (long long)run->step);
+    if (run->optim)
+        weir_optim_method(run->optim, l->method);
+    l->note[l->n++] = (weir_note){"weir_format", "1"};
+    l->note[l->n++] = (weir_note){"weir_optim", l->method};
+    add_number(l, "weir_position", "%" PRIu64, random.position);
+    add_number(l, "weir_seed", "%" PRIu64, random.seed);
+    add_number(l, "weir_step", "%" PRId64, run->step);
+    return note_reader(l, run->batches);
+}
+
+weir_status weir_save_alone(const weir_run *run, const char *path,
+                            const weir_save_options *options)
+{
+    weir_run_notes  notes;
     weir_file_items l;
     weir_status     s = weir_items_of_run(&l, "run_save", run);
 
-    if (s == WEIR_OK && run->step < 0)
-        s = weir_fail(WEIR_ERR_INVALID, "run_save: the step is %lld but must be 0 or more",
-                      (long long)run->step);
-    if (s == WEIR_OK) {
-        const weir_random random = weir_device_random(run->model->dev);
-        snprintf(step, sizeof step, "%" PRId64, run->step);
-        snprintf(seed, sizeof seed, "%" PRIu64, random.seed);
-        snprintf(position, sizeof position, "%" PRIu64, random.position);
-        if (run->optim)
-            weir_optim_method(run->optim, method);
-        enum { PLAIN = 5 };
-        weir_note note[PLAIN + WEIR_READER_NUMBERS] = {{"weir_format", "1"},
-                                                   {"weir_optim", method},
-                                                   {"weir_position", position},
-                                                   {"weir_seed", seed},
-                                                   {"weir_step", step}};
-        size_t    notes = PLAIN;
-        s = note_reader(run->batches, note, &notes, place);
-        s = s == WEIR_OK ? save(&l, path, note, notes, options) : s;
-    }
+    s = s == WEIR_OK ? weir_run_notes_make(&notes, run) : s;
+    s = s == WEIR_OK ? save(&l, path, notes.note, notes.n, options) : s;
     weir_items_free(&l);
     return s;
 }

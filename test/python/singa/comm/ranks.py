@@ -1,8 +1,12 @@
 """ranks - one rank of a test: ranks.py CASE NAME RANK WORLD. Prints what it found as JSON, last."""
 import contextlib
+import errno
 import gc
+import glob
 import json
+import os
 import sys
+import tempfile
 
 import numpy as np
 
@@ -32,7 +36,7 @@ def sentence(kind, function):
         function()
     except kind as error:
         return str(error)
-    raise AssertionError(f"no {kind.__name__}")
+    raise AssertionError(f"no {kind}")
 
 
 # ---- collectives ----
@@ -225,6 +229,53 @@ def training(name, rank, world):
             found[f"{how} {optimiser} {graph}"] = trained(how, optimiser, holder, rank, world,
                                                           graph)
     return found
+
+
+@case
+def checkpoints(name, rank, world):
+    """A run that all ranks have saved goes on with the same bits; a full disk leaves it alone."""
+    path = os.path.join(tempfile.gettempdir(), name)
+    holder = singa_wrap.NcclIdHolder()
+    holder.name = name
+    x, y = (tensor.from_numpy(a) for a in batch(rank))
+
+    def ready(seed):
+        core.cpu().SetRandSeed(seed)
+        net = Net()
+        net.how = STEPS["plain"]
+        net.optimizer = opt.DistOpt(opt.Adam(0.05), holder, rank, world)
+        net.compile([x], is_train=True, use_graph=True)
+        return net, net.optimizer.communicator.ranks
+    net, comm = ready(3)
+    seen = tensor.from_numpy(np.full(2, rank, np.float32))
+    for _ in range(2):
+        net(x, y)
+    net.save_run(path, tensors={"seen": seen}, comm=comm)
+    files = sorted(os.path.basename(p)[len(name):] for p in glob.glob(path + "*"))
+    for _ in range(2):
+        net(x, y)
+    found = {"path": path, "files": files, "whole": digest(net)}
+    fsync, os.fsync = os.fsync, full_disk if rank == 1 else os.fsync
+    found["full"] = sentence((OSError, weir.FileError),
+                             lambda: net.save_run(path, tensors={"seen": seen}, comm=comm))
+    os.fsync = fsync
+    comm.equal(b"")
+    comm.close()
+    holder.name += "-2"
+    net, comm = ready(4)
+    seen = tensor.from_numpy(np.full(2, 9, np.float32))
+    found["step"] = net.load_run(path, tensors={"seen": seen}, comm=comm)
+    for _ in range(2):
+        net(x, y)
+    found["resumed"] = digest(net)
+    found["seen"] = seen.numpy().tolist()
+    alone = weir.load_safetensors(path + ".1.0.part")
+    found["parts"] = len(alone)
+    return found
+
+
+def full_disk(handle):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @case
