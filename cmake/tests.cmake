@@ -105,6 +105,8 @@ weir_sources(test_model test/model/nets nets nets_step tree)
 weir_sources(test_model test/model/onnx onnx onnx_control onnx_fuzz onnx_integers onnx_ops
     onnx_recurrent onnx_save onnx_tensor onnx_write)
 weir_test(model)
+weir_program(drawn_faults weir_shared test/systems/drawn_faults.c)
+add_test(NAME drawn_faults COMMAND drawn_faults 7)
 foreach(script IN ITEMS tool examples install)
     add_test(NAME ${script}
         COMMAND sh ${CMAKE_SOURCE_DIR}/test/${script}.sh ${CMAKE_BINARY_DIR})
