@@ -3,6 +3,7 @@
  *
  * The process is this program again, with the library's line of weir_info_text to be had there. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,4 +83,34 @@ CASE(the_process_loaded_it_with_unfit_kernels)
     }
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Opens devices and compares their lines about OpenBLAS with ctx. Returns ctx if all agree. */
+static void *open_often(void *ctx)
+{
+    char line[512];
+
+    for (int i = 0; i < 20; i++) {
+        line_of(line, sizeof line);
+        if (strcmp(line, ctx) != 0)
+            return NULL;
+    }
+    return ctx;
+}
+
+/* The library describes itself in one buffer, which threads would mix. */
+CASE(threads_that_open_devices_read_one_description)
+{
+    enum { THREADS = 4 };
+    char      line[512];
+    pthread_t thread[THREADS];
+    void     *same;
+
+    line_of(line, sizeof line);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_OR_RETURN(pthread_create(&thread[i], NULL, open_often, line) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], &same);
+        CHECK(same == line);
+    }
 }

@@ -20,6 +20,7 @@
 #include "device/cpu/gemm/openblas.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,16 @@ static weir_status warm(weir_openblas *b, weir_threads *t)
     return WEIR_OK;
 }
 
+/* The library writes its description into one buffer, so one thread at a time may ask for it. */
+static void describe(weir_openblas *b, char *(*config)(void))
+{
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&one);
+    snprintf(b->config, sizeof b->config, "%s", config());
+    pthread_mutex_unlock(&one);
+}
+
 /* Fills *b from the library, all but lib. Returns NULL, or the reason why it cannot be used. */
 static const char *bind(weir_openblas *b, void *lib)
 {
@@ -219,7 +230,7 @@ static const char *bind(weir_openblas *b, void *lib)
         !find(lib, "openblas_get_parallel", &parallel))
         return "found, but it lacks functions that Weir needs";
     snprintf(b->impl, sizeof b->impl, "openblas %s", corename());
-    snprintf(b->config, sizeof b->config, "%s", config());
+    describe(b, config);
     b->openmp = parallel() == 2;
     if (!core_good(corename()) && !getenv(CORETYPE))
         return unfit;
