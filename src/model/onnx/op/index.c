@@ -378,6 +378,18 @@ weir_status weir_onnx_gather(weir_onnx_call *c)
         weir_onnx_gather_axis(x, inside ? index : weir_onnx_wrap(c, index, d.dim[axis]), axis));
 }
 
+/* The index of an axis of n elements as i64, from the front. Where it is outside the axis it is
+ * -all, all being the places in all axes: another axis would else bring it back inside. */
+static weir_tensor *index_of_axis(weir_onnx_call *c, weir_tensor *index, int64_t n, int64_t all)
+{
+    const weir_desc    one = weir_scalar(WEIR_I64);
+    weir_tensor *const i = index ? weir_onnx_as(weir_onnx_wrap(c, index, n), WEIR_I64) : NULL;
+    weir_tensor *const inside = weir_logical_and(weir_ge(i, weir_fill_int(c->dev, one, 0)),
+                                                 weir_lt(i, weir_fill_int(c->dev, one, n)));
+
+    return weir_where(inside, i, weir_fill_int(c->dev, one, all > 0 ? -all : -1));
+}
+
 weir_status weir_onnx_flat_elements(weir_onnx_call *c, const weir_desc *d, weir_tensor *index,
                                     weir_tensor **flat, int64_t *all)
 {
@@ -389,7 +401,7 @@ weir_status weir_onnx_flat_elements(weir_onnx_call *c, const weir_desc *d, weir_
     WEIR_TRY(weir_onnx_axis(c, weir_onnx_int(c, "axis", 0), d->ndim, &axis));
     if (d->ndim != i.ndim)
         return weir_onnx_refuse(c, "indices with %d axes for a tensor with %d", i.ndim, d->ndim);
-    *flat = weir_onnx_as(weir_onnx_wrap(c, index, d->dim[axis]), WEIR_I64);
+    *flat = index_of_axis(c, index, d->dim[axis], weir_onnx_product(d, 0, d->ndim));
     *flat = weir_mul(*flat, weir_fill_int(c->dev, weir_scalar(WEIR_I64),
                                           weir_onnx_product(d, axis + 1, d->ndim)));
     for (int k = d->ndim; k-- > 0; *all *= d->dim[k]) {
@@ -432,7 +444,7 @@ weir_status weir_onnx_flat_rows(weir_onnx_call *c, const weir_desc *d, weir_tens
             return weir_onnx_refuse(c, "axis %d of the indices differs from the tensor's", j);
         if (j >= batch) {
             at = weir_squeeze(weir_narrow(index, whole, j - batch, 1), whole);
-            at = weir_onnx_as(at ? weir_onnx_wrap(c, at, d->dim[j]) : NULL, WEIR_I64);
+            at = index_of_axis(c, at, d->dim[j], weir_onnx_product(d, 0, front));
             at = weir_mul(at, weir_fill_int(c->dev, weir_scalar(WEIR_I64), stride));
         } else {
             at = weir_onnx_ramp(c, d->dim[j], stride, whole, j);
