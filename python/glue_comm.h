@@ -33,7 +33,7 @@ PyObject *comm_gather(weir_comm *c, PyObject *bytes)
     PyObject *const all = PyBytes_FromStringAndSize(NULL, b.len * weir_comm_world(c));
     weir_status     s = WEIR_OK;
     if (all)
-        s = weir_comm_gather(c, b.buf, (size_t)b.len, PyBytes_AS_STRING(all));
+        s = weir_comm_gather(c, b.buf, (size_t)b.len, PyBytes_AsString(all));
     PyBuffer_Release(&b);
     if (s == WEIR_OK)
         return all;
