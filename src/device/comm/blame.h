@@ -29,7 +29,7 @@ typedef enum weir_blame_reason {
 typedef struct weir_blame {
     weir_blame_reason why;
     int               culprit, teller;
-    weir_rank_place        mine, its;        /* where teller and culprit are; its: 0: not known */
+    weir_rank_place   mine, its;    /* where teller and culprit are; its: 0: not known */
 } weir_blame;
 
 /* What a collective is, in one word: kind, type, purpose, order and root. A send and its receive

@@ -30,11 +30,12 @@
 enum { QUEUE = 64, SPINS_WAITED = 2000, SPINS = 20, NAP_NS = 50000, IDLE_NS = 4000000 };
 
 typedef enum note_kind { NOTE_ASK = 1, NOTE_TELL, NOTE_LEFT, NOTE_BROKEN } note_kind;
+
 /* What this rank knows of another. */
 typedef struct other_rank {
-    bool  answered, left;
-    weir_rank_place at;                   /* when it answered or left */
-    weir_rank_place head;                 /* of the collective at hand, once it has arrived */
+    bool            answered, left;
+    weir_rank_place at;         /* when it answered or left */
+    weir_rank_place head;       /* of the collective at hand, once it has arrived */
 } other_rank;
 
 /* A collective in the queue, and the run that it belongs to. */
@@ -67,7 +68,7 @@ struct weir_comm_wire {
     uint64_t        number;     /* collectives of all ranks begun so far */
     uint64_t        begun;      /* the same with sends and receives */
     const weir_collective *now; /* at hand; NULL: none */
-    weir_rank_place           head;       /* its header */
+    weir_rank_place        head; /* its header */
     double          until, ask;
 };
 
@@ -99,7 +100,7 @@ static weir_status give_up(weir_comm_wire *w, weir_blame_reason why, int culprit
                            const weir_rank_place *its)
 {
     const weir_blame b = {why, culprit, w->link.rank, w->head, *its};
-    uint64_t    word[WEIR_NOTE_WORDS] = {
+    uint64_t         word[WEIR_NOTE_WORDS] = {
         NOTE_BROKEN | (uint64_t)why << 8 | (uint64_t)culprit << 16 | (uint64_t)b.teller << 32};
 
     memcpy(word + 1, &b.mine, sizeof b.mine);
@@ -138,7 +139,7 @@ static weir_status blame_one(weir_comm_wire *w, int waited_for)
 
 static void tell(weir_comm_wire *w, int to, note_kind kind)
 {
-    uint64_t word[WEIR_NOTE_WORDS] = {kind};
+    uint64_t        word[WEIR_NOTE_WORDS] = {kind};
     weir_rank_place at = {.number = w->number};
 
     if (w->now) {
@@ -204,8 +205,8 @@ void weir_wire_recv(weir_comm_wire *w, void *at, size_t bytes, int peer)
 static weir_status check_heads(weir_comm_wire *w)
 {
     for (int i = 0; i < w->nr; i++) {
-        const weir_move *const m = &w->recv[i];
-        const weir_rank_place *const     its = &w->peers[m->peer].head;
+        const weir_move *const       m = &w->recv[i];
+        const weir_rank_place *const its = &w->peers[m->peer].head;
         if (m->done && m->at == its && memcmp(its, &w->head, sizeof w->head) != 0)
             return give_up(w, WEIR_DIFFERS, m->peer, its);
     }
@@ -283,8 +284,8 @@ static void add_heads(weir_comm_wire *w, const entry *e)
     const weir_collective *const job = w->now;
 
     w->head = (weir_rank_place){of_all(job) ? w->number : 1, weir_rank_what(job, w->order),
-                           (uint64_t)job->count, of_all(job) ? e->graph : 0,
-                           of_all(job) ? e->run : 0};
+                                (uint64_t)job->count, of_all(job) ? e->graph : 0,
+                                of_all(job) ? e->run : 0};
     for (int r = 0; r < w->link.world; r++) {
         w->peers[r].answered = false;
         if (r == w->link.rank)
