@@ -50,11 +50,11 @@ bool weir_format_is_row_major(const weir_opdef *def, weir_op op, int nin, weir_t
 
     if (!(def->flags & WEIR_PRESERVE_FORMAT))
         return false;
-    for (int i = 0; i < nin; i++)
-        if (!in[i] || in[i]->layout.desc.ndim > IMAGE + (op == WEIR_OP_RESHAPE) * WEIR_MAX_DIMS)
-            return false;
     if (op == WEIR_OP_RESHAPE)
         return copies_rows(&in[0]->layout, attr);
+    for (int i = 0; i < nin; i++)
+        if (in[i]->layout.desc.ndim > IMAGE)
+            return false;
     for (int i = 0; i < nin; i++)
         elements += order_of(&in[i]->layout) * (double)weir_shape_count(&in[i]->layout.desc);
     return elements > 0;
