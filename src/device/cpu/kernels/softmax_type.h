@@ -39,16 +39,21 @@ static inline T FN(top)(const T *x, int64_t n)
     return lane[0];
 }
 
-/* The sum, in lanes. */
-static inline T FN(sum)(const T *x, int64_t n)
+/* Adds n elements to the lanes, the first to lane 0. */
+static inline void FN(add_lanes)(T lane[LANES], const T *x, int64_t n)
 {
-    T       lane[LANES] = {0};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++)
             lane[j] += x[i + j];
     for (int j = 0; i + j < n; j++)
         lane[j] += x[i + j];
+}
+
+static inline T FN(sum)(const T *x, int64_t n)
+{
+    T lane[LANES] = {0};
+    FN(add_lanes)(lane, x, n);
     return FN(meet)(lane);
 }
 
@@ -84,8 +89,7 @@ static void FN(log_row)(const T *x, int64_t n, T *y)
         RUN_LOOP
         for (int64_t i = 0; i < some; i++)
             part[i] = M_exp(x[at + i] - top);
-        for (int64_t i = 0; i < some; i++)
-            lane[i % LANES] += part[i];
+        FN(add_lanes)(lane, part, some);
     }
     const T shift = M_log(FN(meet)(lane));
     RUN_LOOP
