@@ -22,7 +22,7 @@ typedef struct weir_file_item {
     weir_tensor     *tensor;    /* borrowed; NULL: not made yet */
     weir_tensor     *param;     /* of a part and a sum: whose it is */
     weir_file_entry *entry;     /* what the file has for it, borrowed; NULL: nothing */
-    weir_file_source     *from;      /* the file that has it */
+    weir_file_source *from;     /* the file that has it */
 } weir_file_item;
 
 /* Owned items, and where they come from, borrowed. */

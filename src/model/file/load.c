@@ -10,11 +10,11 @@
 
 /* What is being loaded. */
 typedef struct loading {
-    weir_file_items  items;
-    weir_file_sources     from;
-    weir_comm       *comm;      /* ranks that load together, or not at all; NULL: this one alone */
-    bool             partial;
-    weir_load_counts found;
+    weir_file_items   items;
+    weir_file_sources from;
+    weir_comm        *comm;     /* ranks that load together, or not at all; NULL: this one alone */
+    bool              partial;
+    weir_load_counts  found;
 } loading;
 
 static weir_status finish(loading *l, weir_status s)
