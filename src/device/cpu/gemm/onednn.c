@@ -448,11 +448,31 @@ weir_status weir_onednn_matmul(weir_device *d, const weir_gemm_shape *s, bool bi
     return WEIR_OK;
 }
 
+/* The name of a set that all versions from 2.0 on have; "" of others. */
+static const char *isa_name(dnnl_cpu_isa_t isa)
+{
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char    *name;
+    } known[] = {{dnnl_cpu_isa_sse41, " (sse41)"},
+                 {dnnl_cpu_isa_avx, " (avx)"},
+                 {dnnl_cpu_isa_avx2, " (avx2)"},
+                 {dnnl_cpu_isa_avx512_core, " (avx512_core)"},
+                 {dnnl_cpu_isa_avx512_core_vnni, " (avx512_core_vnni)"},
+                 {dnnl_cpu_isa_avx512_core_bf16, " (avx512_core_bf16)"},
+                 {dnnl_cpu_isa_avx512_core_amx, " (avx512_core_amx)"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].isa == isa)
+            return known[i].name;
+    return "";
+}
+
 void weir_cpu_onednn_info(weir_string *s)
 {
     const dnnl_version_t *const v = dnnl_version();
-    weir_string_add(s, "oneDNN: %d.%d.%d, instruction set 0x%x\n", v->major, v->minor, v->patch,
-                    (unsigned)dnnl_get_effective_cpu_isa());
+    const dnnl_cpu_isa_t        isa = dnnl_get_effective_cpu_isa();
+    weir_string_add(s, "oneDNN: %d.%d.%d, instruction set 0x%x%s\n", v->major, v->minor, v->patch,
+                    (unsigned)isa, isa_name(isa));
     weir_string_add(s, "products of halves: bf16 %s, f16 %s\n",
                     multiplies(WEIR_BF16) ? "by the processor's units" : "in f32",
                     multiplies(WEIR_F16) ? "by the processor's units" : "in f32");
