@@ -242,6 +242,22 @@ CASE(another_number_of_ranks_goes_on)
     other_world(1, 4);
 }
 
+/* The first was written by two ranks in C, the other by Python, which had read the first. */
+CASE(checkpoints_of_c_and_python_are_one_format)
+{
+    for (int world = 1; world <= 2; world++) {
+        start c = {.load = WEIR_TEST_DIR "/data/ranks-c.safetensors", .states = true};
+        start python = {.load = WEIR_TEST_DIR "/data/ranks-python.safetensors", .states = true};
+
+        start_on(&c, world, NULL);
+        start_on(&python, world, NULL);
+        CHECK(c.loaded == FIRST && python.loaded == FIRST);
+        for (int r = 0; r < world; r++)
+            CHECK(python.bits[r] == c.bits[r]);
+        CHECK(world == 1 || c.bits[0] != c.bits[1]);    /* the statistics are each rank's own */
+    }
+}
+
 /* A second checkpoint replaces the first, parts and all; or keeps it as .bak. */
 static void twice_body(rank *r)
 {
