@@ -177,7 +177,8 @@ typedef struct weir_graph_stats {
     size_t         guard_bytes;  /* of each zone around workspaces and storages; 0: no zones */
     size_t         streams;      /* device streams that instructions use; above 1, some overlap */
     size_t         budget_bytes; /* 0: no budget */
-    size_t         unbudgeted_peak_bytes; /* planned_peak_bytes without the budget, on one stream */
+    size_t         unbudgeted_peak_bytes; /* planned_peak_bytes without the budget, on one stream,
+                                           * with no collective beside it */
     size_t         recomputed;            /* instructions that recompute dropped values */
     size_t         lossy;        /* instructions that quantise: 0 unless the policy says so */
     double         extra_ms;     /* estimated time that the budget adds to a step */

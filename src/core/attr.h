@@ -272,12 +272,12 @@ static inline size_t weir_pack_bytes(const weir_pack_attr *a)
            ((size_t)a->count * (size_t)a->bits + 7) / 8;
 }
 
-/* True for the ops that only the planner inserts, to move or to compress a value. */
+/* True for the ops that only the planner inserts, to move, to compress or to await a value. */
 static inline bool weir_op_moves(weir_op op)
 {
     return op == WEIR_OP_SPILL_OUT || op == WEIR_OP_SPILL_IN || op == WEIR_OP_SPILL_WAIT ||
            op == WEIR_OP_PACK || op == WEIR_OP_UNPACK || op == WEIR_OP_QUANTIZE ||
-           op == WEIR_OP_DEQUANTIZE;
+           op == WEIR_OP_DEQUANTIZE || op == WEIR_OP_ALL_REDUCE_WAIT;
 }
 
 /* ---- callback ---- */

@@ -33,6 +33,8 @@ typedef struct weir_collective {
     weir_purpose         purpose;
 } weir_collective;
 
+enum { WEIR_STARTED_MOST = 8 };
+
 struct weir_comm {
     weir_device   *dev;         /* referenced */
     int            rank, world;
@@ -43,6 +45,15 @@ struct weir_comm {
     void         (*at)(weir_comm *c, uint64_t graph, uint64_t run);
     /* Runs the collective and returns when its operands are free. ERR_COMM. */
     weir_status  (*run)(weir_comm *c, const weir_collective *job);
+    /* Starts it and returns; its operands are taken until wait has returned for it. At most
+     * WEIR_STARTED_MOST may be started and not awaited. */
+    weir_status  (*start)(weir_comm *c, const weir_collective *job);
+    /* Returns when the first collective that was started and not awaited is done; at once if there
+     * is none. ERR_COMM. */
+    weir_status  (*wait)(weir_comm *c);
+    /* Waits for all that was started, so that its operands are free; after a failure, too. Returns
+     * `so_far`, if that is a failure, else the first failure. */
+    weir_status  (*settle)(weir_comm *c, weir_status so_far);
     /* Bytes of scratch that the collective needs: the window in which operands of sums arrive. */
     size_t       (*work)(const weir_comm *c, const weir_collective *job);
 };

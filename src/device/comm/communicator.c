@@ -15,6 +15,8 @@
 typedef struct joined {
     weir_comm  comm;            /* first: the public handle */
     weir_comm_wire *wire;            /* NULL: a world of one */
+    /* Collectives started and awaited so far, and the tickets of those in between. */
+    uint64_t        started, awaited, ticket[WEIR_STARTED_MOST];
 } joined;
 
 static weir_status run(weir_comm *c, const weir_collective *job)
@@ -22,6 +24,43 @@ static weir_status run(weir_comm *c, const weir_collective *job)
     weir_comm_wire *const w = ((joined *)c)->wire;
 
     return weir_wire_wait(w, weir_wire_post(w, job));
+}
+
+static weir_status start(weir_comm *c, const weir_collective *job)
+{
+    joined *const j = (joined *)c;
+
+    if (j->started - j->awaited == WEIR_STARTED_MOST)
+        return weir_fail(WEIR_ERR_STATE, "internal: more than %d collectives are under way",
+                         WEIR_STARTED_MOST);
+    j->ticket[j->started++ % WEIR_STARTED_MOST] = weir_wire_post(j->wire, job);
+    return WEIR_OK;
+}
+
+static weir_status wait_for_one(weir_comm *c)
+{
+    joined *const j = (joined *)c;
+
+    if (j->awaited == j->started)
+        return WEIR_OK;
+    return weir_wire_wait(j->wire, j->ticket[j->awaited++ % WEIR_STARTED_MOST]);
+}
+
+static weir_status settle(weir_comm *c, weir_status so_far)
+{
+    joined *const j = (joined *)c;
+    weir_failure  failure;
+
+    weir_failure_get(&failure);
+    while (j->awaited < j->started) {
+        const weir_status status = wait_for_one(c);
+        if (so_far == WEIR_OK && status != WEIR_OK)
+            weir_failure_get(&failure);
+        so_far = so_far == WEIR_OK ? status : so_far;
+    }
+    if (so_far != WEIR_OK)
+        weir_failure_set(&failure);
+    return so_far;
 }
 
 static void at(weir_comm *c, uint64_t graph, uint64_t run)
@@ -129,7 +168,8 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
     const weir_comm_link *const l = j->wire ? weir_wire_link(j->wire) : NULL;
     j->comm = (weir_comm){.dev = weir_ref_take(d), .rank = l ? l->rank : 0,
                           .world = l ? l->world : 1, .order = o.order,
-                          .graphs_may_differ = may_differ, .at = at, .run = run, .work = work};
+                          .graphs_may_differ = may_differ, .at = at, .run = run, .start = start,
+                          .wait = wait_for_one, .settle = settle, .work = work};
     return &j->comm;
 }
 
@@ -148,7 +188,7 @@ void weir_comm_leave(weir_comm *c)
     WEIR_VISIT(d, "weir_comm_leave", );
     weir_wire_free(j->wire);
     j->wire = NULL;
-    c->run = run_left;
+    c->run = c->start = run_left;
     weir_device_leave(&visit);
 }
 

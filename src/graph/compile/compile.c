@@ -161,6 +161,7 @@ static void restore_nodes(weir_graph *g)
 {
     weir_replan_free(g);                /* its record has the nodes while steps are measured */
     weir_graph_revert(g, &g->shared->before);
+    weir_plan_join_collectives(g);
     g->lossy = 0;
 }
 

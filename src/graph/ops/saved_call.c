@@ -339,6 +339,8 @@ static const rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_FUSED] = {.never = true},
     [WEIR_OP_SIGN_PACK] = {.never = true},
     [WEIR_OP_SIGN_RELU_GRAD] = {.never = true},
+    [WEIR_OP_ALL_REDUCE_START] = {.never = true},
+    [WEIR_OP_ALL_REDUCE_WAIT] = {.never = true},
     [WEIR_OP_SPILL_OUT] = {.never = true},
     [WEIR_OP_SPILL_IN] = {.never = true},
     [WEIR_OP_SPILL_WAIT] = {.never = true},

@@ -113,6 +113,39 @@ static bool add_workspaces(weir_plan *p)
     return true;
 }
 
+/* The wait for the collective that node i starts. */
+static uint32_t wait_of(const weir_graph *g, uint32_t i)
+{
+    const uint32_t result = weir_storage_of(g, g->nodes.at[i].out[0]);
+    uint32_t       k = i + 1;
+
+    while (k + 1 < g->nodes.n && (g->nodes.at[k].op != WEIR_OP_ALL_REDUCE_WAIT ||
+                                  weir_storage_of(g, g->nodes.at[k].in[0]) != result))
+        k++;
+    return k;
+}
+
+static void extend(weir_plan *p, uint32_t item, uint32_t last)
+{
+    p->items.at[item].last = last > p->items.at[item].last ? last : p->items.at[item].last;
+}
+
+/* A collective uses its operands and its window from its start to its wait, whether or not its
+ * input has another reader. */
+static void hold_collectives(const weir_graph *g, weir_plan *p)
+{
+    for (uint32_t i = 0; i < g->nodes.n; i++) {
+        const weir_node *const n = &g->nodes.at[i];
+        if (n->op != WEIR_OP_ALL_REDUCE_START)
+            continue;
+        const uint32_t wait = wait_of(g, i), in = weir_storage_of(g, n->in[0]);
+        if (temporary(g, in))
+            extend(p, p->item_of[in], wait);
+        if (p->instr[i].kernel->work > 0)
+            extend(p, p->instr[i].work_item, wait);
+    }
+}
+
 weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
 {
     p->item_of = weir_mem_alloc((g->storages.n + 1) * sizeof *p->item_of);
@@ -124,6 +157,7 @@ weir_status weir_live_items(const weir_graph *g, weir_plan *p, bool inplace)
         take_over(g, p, i);
     if (!add_workspaces(p))
         return WEIR_ERR_NOMEM;
+    hold_collectives(g, p);
     for (uint32_t i = 0; i < p->items.n; i++)
         if (!weir_guard_size(g->dev, p->items.at[i].bytes, &p->items.at[i].bytes))
             return weir_fail(WEIR_ERR_NOMEM,

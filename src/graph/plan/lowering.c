@@ -162,8 +162,18 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->layouts);
     weir_mem_free(p->operands);
     weir_mem_free(p->pointers);
+    weir_mem_free(p->scheduled);
     weir_ref_drop(p->reasons);
     weir_mem_free(p);
+}
+
+void weir_plan_succeed(weir_plan *p, weir_plan *old)
+{
+    p->extra_seconds = old->extra_seconds;
+    p->seconds = old->seconds;
+    p->reasons = old->reasons;
+    old->reasons = NULL;
+    weir_plan_free(old);
 }
 
 /* ---- numbers ---- */

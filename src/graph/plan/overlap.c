@@ -124,18 +124,6 @@ static weir_status with(overlap *s, int streams)
     return s->better ? WEIR_OK : try(s, limit);
 }
 
-/* Hands times and reasons of the original plan to the new one and frees the original. */
-static void take_over(overlap *s)
-{
-    weir_plan *const p = s->g->plan, *const old = s->serial;
-
-    p->extra_seconds = old->extra_seconds;
-    p->seconds = old->seconds;
-    p->reasons = old->reasons;
-    old->reasons = NULL;
-    weir_plan_free(old);
-}
-
 static weir_status search(overlap *s)
 {
     weir_status status = WEIR_OK;
@@ -144,7 +132,7 @@ static weir_status search(overlap *s)
     for (int n = s->streams; n > 1 && !s->better && status == WEIR_OK; n /= 2)
         status = with(s, n);
     if (status == WEIR_OK && s->better) {
-        take_over(s);
+        weir_plan_succeed(s->g->plan, s->serial);
         return WEIR_OK;
     }
     const weir_status restored = restore_serial(s);

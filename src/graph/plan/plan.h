@@ -1,5 +1,6 @@
 /* plan.h - the plan of a step: a list of instructions.
- * Defined in lowering.c, liveness.c, settle.c, halves.c, overlap.c and streams.c.
+ * Defined in lowering.c, liveness.c, settle.c, halves.c, overlap.c, streams.c, collectives.c and
+ * collectives_check.c.
  *
  * Operands are byte offsets in one arena or in external blocks. The printed list is exactly what
  * runs: a run makes no decisions and allocates nothing. */
@@ -63,6 +64,8 @@ typedef struct weir_plan {
     double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* requested strategy; NULL: auto */
     const char   *strategy;     /* strategy whose placement was best */
+    uint32_t    *scheduled;     /* [n] the place of each instruction in the order that the memory
+                                 * planner found; WEIR_NONE: in none. NULL: the same places */
     struct weir_reasons *reasons;   /* referenced: what the plan was made from, for texts about it
                                      * (budget/from_graph.h); or NULL */
 } weir_plan;
@@ -94,6 +97,20 @@ weir_status weir_plan_settle(weir_graph *g);
  * must not change between the halves. Fails with ERR_STATE and a message that begins with
  * "internal: " if the halves are mixed. */
 weir_status weir_plan_find_halves(weir_graph *g);
+
+/* Splits collectives of the final plan into a start and a wait, with what need not wait in between,
+ * where the budget has room for it (collectives.c). */
+weir_status weir_plan_overlap_collectives(weir_graph *g);
+
+/* Makes one call of each again. */
+void weir_plan_join_collectives(weir_graph *g);
+
+/* Verifies that nothing touches the memory of a collective between its start and its wait, and that
+ * collectives are awaited in the order in which they start. Fails as weir_plan_check does. */
+weir_status weir_plan_check_collectives(const weir_plan *p);
+
+/* Hands times and reasons of the plan `old` to the one that replaces it, and frees `old`. */
+void weir_plan_succeed(weir_plan *p, weir_plan *old);
 
 void        weir_plan_free(weir_plan *p);
 

@@ -1,4 +1,5 @@
-/* settle.c - completes the final plan: streams, and space in the offload store. */
+/* settle.c - completes the final plan: streams, collectives beside computing, and space in the
+ * offload store. */
 #include "core/attr.h"
 #include "device/offload/spill_slots.h"
 #include "graph/plan/plan.h"
@@ -31,6 +32,8 @@ weir_status weir_plan_settle(weir_graph *g)
     /* Between the halves of a graph no stream may be ahead of another: one stream runs both. */
     if (q)
         WEIR_TRY(weir_plan_overlap(g, g->stops ? 1 : q->count(g->dev), &rates));
+    WEIR_TRY(weir_plan_overlap_collectives(g));
     WEIR_TRY(weir_plan_find_halves(g));
+    WEIR_TRY(weir_plan_check_collectives(g->plan));
     return reclaim(g);
 }

@@ -1,8 +1,10 @@
 /* execute.c - runs a plan, instruction by instruction. */
 #include "graph/runtime/execute.h"
 
+#include "core/attr.h"
 #include "core/status.h"
 #include "device/call.h"
+#include "device/collective.h"
 #include "device/memory/arena.h"
 #include "device/memory/guard.h"
 #include "device/offload/spill_slots.h"
@@ -315,6 +317,24 @@ static weir_status run_async(weir_device *d, weir_plan *p, weir_instr_range span
     return status;
 }
 
+/* Waits for what the communicator of a collective has under way. */
+static weir_status settle_one(const weir_instr *ins, weir_status so_far)
+{
+    weir_comm *const c =
+        (weir_comm *)(uintptr_t)((const weir_collective_attr *)ins->call.attr)->comm;
+
+    return c->settle(c, so_far);
+}
+
+/* After a failure: no collective that uses the arena is still under way. */
+static weir_status settle_collectives(const weir_plan *p, weir_status status)
+{
+    for (uint32_t i = 0; i < p->n && status != WEIR_OK; i++)
+        if (p->instr[i].call.op == WEIR_OP_ALL_REDUCE_START)
+            status = settle_one(&p->instr[i], status);
+    return status;
+}
+
 /* Completes the error of an index out of range with how far the run got. */
 static weir_status stopped(const weir_plan *p, const weir_instr *at)
 {
@@ -349,7 +369,7 @@ weir_status weir_plan_run(weir_graph *g, weir_instr_range span, uint64_t rng, bo
     weir_status       status = draws_of(g, rng, &r);
 
     if (status == WEIR_OK)
-        status = run_either_way(g, span, &r, profile);
+        status = settle_collectives(g->plan, run_either_way(g, span, &r, profile));
     return status == WEIR_ERR_INDEX && at ? stopped(g->plan, at) : status;
 }
 
@@ -362,6 +382,8 @@ weir_status weir_plan_watch(weir_graph *g, void (*seen)(void *ctx, uint32_t inst
 
     for (uint32_t i = 0; i < g->plan->n && status == WEIR_OK; i++) {
         status = run_one(d, &g->plan->instr[i], &r, NULL);
+        if (status == WEIR_OK && g->plan->instr[i].call.op == WEIR_OP_ALL_REDUCE_START)
+            status = settle_one(&g->plan->instr[i], status);
         if (status == WEIR_OK)
             status = d->ops->sync(d);
         if (status == WEIR_OK)

@@ -45,6 +45,24 @@ static weir_status run(const weir_kargs *k)
     return WEIR_OK;
 }
 
+static weir_status start(const weir_kargs *k)
+{
+    const collective *const s = k->state;
+    weir_collective         job = s->job;
+
+    job.src = k->src[0];
+    job.dst = k->dst[0];
+    job.work = k->work;
+    return s->comm->start(s->comm, &job);
+}
+
+static weir_status wait_for_one(const weir_kargs *k)
+{
+    const collective *const s = k->state;
+
+    return s->comm->wait(s->comm);
+}
+
 /* The larger operand describes the collective: the one that holds the parts of all ranks. */
 static weir_status choose(const weir_call *c, weir_collective_kind kind, weir_kernel *out)
 {
@@ -78,3 +96,19 @@ KERNEL(broadcast_from, WEIR_BROADCAST)
 KERNEL(reduce_to, WEIR_REDUCE)
 KERNEL(send_to, WEIR_SEND)
 KERNEL(recv_from, WEIR_RECV)
+
+/* all_reduce in two calls: the window is the first one's. */
+weir_status weir_cpu_all_reduce_start(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    WEIR_TRY(weir_cpu_all_reduce(d, c, out));
+    out->run = start;
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_all_reduce_wait(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    WEIR_TRY(weir_cpu_all_reduce(d, c, out));
+    out->run = wait_for_one;
+    out->work = 0;
+    return WEIR_OK;
+}

@@ -43,11 +43,28 @@ static weir_kind kind_of(const void *ctx, uint32_t tensor)
     return n->g->storages.at[n->storage[tensor]].kind;
 }
 
-/* Maps ops to instructions. The schedule's runs are the instructions in order, without copies
- * unless these are ops of the problem themselves. */
-static void fill(weir_explained *n, const weir_reasons *r)
+/* Sets order[] to the plan's instructions in the order of the schedule; returns their number. Those
+ * that were added since, waits for collectives, are in none. */
+static uint32_t order_of(const weir_plan *p, uint32_t *order)
 {
-    const bool copies = r->p.ops.n == n->g->nodes.n;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        const uint32_t at = p->scheduled ? p->scheduled[i] : i;
+        if (at == WEIR_NONE)
+            continue;
+        order[at] = i;
+        n++;
+    }
+    return n;
+}
+
+/* Maps ops to instructions. The schedule's runs are the instructions in `order`, without copies
+ * unless these are ops of the problem themselves. */
+static void fill(weir_explained *n, const weir_reasons *r, uint32_t *order)
+{
+    const bool as_it_is = r->p.ops.n == n->g->nodes.n;
+    const bool copies = as_it_is || r->p.ops.n == order_of(n->g->plan, order);
     uint32_t   i = 0;
 
     for (uint32_t k = 0; k < r->storages; k++)
@@ -57,10 +74,11 @@ static void fill(weir_explained *n, const weir_reasons *r)
         const weir_event v = r->s.events.at[e];
         if (v.kind != WEIR_EVENT_RUN)
             continue;
-        while (!copies && weir_spill_attr_of(n->g->nodes.at[i].op, n->g->nodes.at[i].attr))
+        while (!copies && weir_spill_attr_of(n->g->nodes.at[order[i]].op,
+                                             n->g->nodes.at[order[i]].attr))
             i++;
         if (!v.recomputed)
-            n->instr[v.what] = i;
+            n->instr[v.what] = as_it_is ? i : order[i];
         i++;
     }
 }
@@ -134,15 +152,17 @@ static weir_status explain(const weir_graph *g, const weir_reasons *r, bool json
     WEIR_TRY(find_bounds(g, r, resident, &naming));
     n.storage = weir_mem_zalloc(r->p.tensors.n + 1u, sizeof *n.storage);
     n.instr = weir_mem_zalloc(r->p.ops.n + 1u, sizeof *n.instr);
-    const bool ok = n.storage && n.instr;
+    uint32_t *const order = weir_mem_alloc((g->plan->n + 1u) * sizeof *order);
+    const bool      ok = n.storage && n.instr && order;
     if (ok) {
-        fill(&n, r);
+        fill(&n, r, order);
         weir_decisions to = {.storage = n.storage, .s = s};
         if (json)
             s->failed |= !weir_explain_each(&r->s, &naming, add_decision, &to);
         else
             weir_explain(&r->s, &naming, s);
     }
+    weir_mem_free(order);
     weir_mem_free(n.storage);
     weir_mem_free(n.instr);
     return ok ? WEIR_OK : WEIR_ERR_NOMEM;
