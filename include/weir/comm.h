@@ -7,7 +7,8 @@
  *
  * Sums. Elements are added in the order of ranks, whatever the transport and however a tensor is
  * cut into messages, so the bits of a sum depend on nothing but its operands: `serial` is
- * ((0 + x0) + x1) + ..., `tree` adds neighbours in pairs. f16 and bf16 are summed in f32 and
+ * ((0 + x0) + x1) + ..., `tree` adds neighbours in pairs, so that W ranks which sum A operands
+ * each, A a power of two, get what one gets that sums W A. f16 and bf16 are summed in f32 and
  * rounded once; integers wrap around. Every rank gets the same bits.
  *
  * Agreement. When the recording of a graph ends that has collectives of a communicator, its ranks
@@ -91,6 +92,9 @@ WEIR_API void weir_comm_close(weir_comm *c);
 /* This rank, from 0, and the number of ranks; 0 and 1 of NULL. */
 WEIR_API int weir_comm_rank(const weir_comm *c);
 WEIR_API int weir_comm_world(const weir_comm *c);
+
+/* The order of sums, "serial" or "tree"; NULL of NULL. */
+WEIR_API const char *weir_comm_order(const weir_comm *c);
 
 /* One line about the communicator that you free by weir_text_free: transport, rank, ranks, order,
  * and the memory in bytes that the transport holds beside the device's, outside any budget. */

@@ -240,7 +240,10 @@ typedef struct weir_parallel_options {
  * order, and scale the sums by 1 / (ranks * micro_batches), before clipping and updates. So ranks
  * stay equal to the bit, and where each has one micro-batch, order serial gives the bits of one
  * process that accumulates the micro-batches in the order of ranks: the same call there, with a
- * communicator of one rank and micro_batches = their number. (Running statistics of batch norm are
+ * communicator of one rank and micro_batches = their number. Order tree gives them for any number
+ * of ranks with the same number of micro-batches together, a power of two on each rank of several:
+ * sums of more than three micro-batches then have log2(micro_batches) parts, each as large as the
+ * parameters. (Running statistics of batch norm are
  * each rank's own.) All ranks must call this with the same options: ERR_COMM. A parameter that
  * differs between ranks at its first gradient is ERR_STATE. c, borrowed, must outlive o. options
  * NULL: all defaults. ERR_INVALID for micro_batches below 0; ERR_STATE after the first update. */

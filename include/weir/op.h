@@ -716,6 +716,14 @@ WEIR_API weir_status weir_increment(weir_tensor *t, double by);
  */
 WEIR_API weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad);
 
+/* The same by pairwise summation, whose rounding errors grow with the logarithm of the number of
+ * gradients: partial (levels, n), zero at first, is a binary counter. Its row l holds the sum of
+ * 2^l gradients or zero, and the last row all that is more. count, a scalar f64, is the number of
+ * gradients (n) that have been added before; weir_increment it afterwards. The sum of all is that
+ * of the rows, added from row 0 on. */
+WEIR_API weir_status weir_accumulate_tree(weir_tensor *partial, weir_tensor *grad,
+                                          weir_tensor *count);
+
 /* t = value everywhere, in its recorded order. weir_write_fill gives t its first value. */
 WEIR_API weir_status weir_reset(weir_tensor *t, double value);
 

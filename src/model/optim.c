@@ -254,16 +254,15 @@ weir_status weir_optim_set_scaler(weir_optim *o, weir_scaler *s)
     return WEIR_OK;
 }
 
-static weir_status backward(const weir_optim *o, weir_tensor *loss, const weir_pair **pairs,
-                            size_t *n)
+weir_status weir_optim_backward(const weir_optim *o, weir_tensor *loss, const weir_pair **pairs,
+                                size_t *n)
 {
     if (o->scaler && !(loss = weir_scaler_scale(o->scaler, loss)))
         return weir_error_status();
     return weir_backward(loss, pairs, n);
 }
 
-/* Performs the updates of a step; pairs has the gradients of weir_backward and is overwritten. */
-static weir_status finish(weir_optim *o, weir_pair *pairs, size_t n)
+weir_status weir_optim_finish(weir_optim *o, weir_pair *pairs, size_t n)
 {
     weir_tensor *finite = NULL;
 
@@ -451,22 +450,20 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     const weir_pair *pairs;
     size_t           n;
 
-    WEIR_TRY(backward(o, loss, &pairs, &n));
+    WEIR_TRY(weir_optim_backward(o, loss, &pairs, &n));
     if (n == 0 || (o->clip_norm == 0 && o->clip_value == 0 && !o->scaler && !o->reduce))
         return weir_optim_update(o, pairs, n);
     weir_pair *const own = weir_host_alloc(n * sizeof *own);
     if (!own)
         return weir_error_status();
     memcpy(own, pairs, n * sizeof *own);
-    const weir_status s = finish(o, own, n);
+    const weir_status s = weir_optim_finish(o, own, n);
     weir_host_free(own);
     return s;
 }
 
-/* Performs a step in a scope of its own, so that gradients are freed here instead of at the end of
- * the caller's step. */
-static weir_status in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
-                            weir_tensor *loss)
+weir_status weir_optim_in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
+                                weir_tensor *loss)
 {
     WEIR_TRY(weir_scope_begin(o->dev));
     weir_status       s = fn(o, loss);
@@ -479,106 +476,5 @@ weir_status weir_minimize(weir_optim *o, weir_tensor *loss)
 {
     if (!o || !loss)
         return weir_poison(weir_fail_null("minimize", o ? "loss" : "optimiser"));
-    return in_scope(o, minimize, loss);
-}
-
-/* ---- a step over several losses ---- */
-
-/* Sums of 0 for parameters without one. */
-static weir_status make_sums(weir_optim *o, const weir_pair *pairs, size_t n, bool *made)
-{
-    for (size_t i = 0; i < n; i++) {
-        weir_slot *s = weir_optim_slot(o, pairs[i].param);
-        if (s && s->sum)
-            continue;
-        if (s)
-            s->sum = weir_optim_state_new(o, weir_tensor_desc(s->param),
-                                          weir_tensor_name(s->param), "sum", 0);
-        if (!s || !s->sum)
-            return weir_error_status();
-        *made = true;
-    }
-    return WEIR_OK;
-}
-
-static weir_status accumulate(weir_optim *o, weir_tensor *loss)
-{
-    const weir_pair *pairs;
-    size_t           n;
-    bool             changed = false;
-
-    WEIR_TRY(backward(o, loss, &pairs, &n));
-    weir_status s = make_sums(o, pairs, n, &changed);
-    for (size_t i = 0; i < n && s == WEIR_OK; i++) {
-        s = weir_accumulate(weir_optim_slot(o, pairs[i].param)->sum, pairs[i].grad);
-        changed |= s == WEIR_OK;
-    }
-    o->torn |= s != WEIR_OK && changed;
-    return s;
-}
-
-weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
-{
-    if (!o || !loss)
-        return weir_poison(weir_fail_null("optim_accumulate", o ? "loss" : "optimiser"));
-    return in_scope(o, accumulate, loss);
-}
-
-/* Stores parameters and their summed gradients in pairs[slots]; returns their number. */
-static size_t summed(const weir_optim *o, weir_pair *pairs)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < o->slots.n; i++) {
-        const weir_slot *s = o->slots.at[i];
-        if (s->sum)
-            pairs[n++] = (weir_pair){s->param, s->sum};
-    }
-    return n;
-}
-
-/* Zeroes sums that a failure left incomplete; the caller learns that their gradients are lost. */
-static weir_status discard(weir_optim *o, const weir_pair *sums, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        WEIR_TRY(weir_write_fill(sums[i].grad, 0));
-    o->torn = false;
-    return weir_fail(WEIR_ERR_STATE, "optim_apply: an earlier call failed when it had changed the "
-                     "gradients of some of %zu parameters only; what was accumulated is discarded",
-                     n);
-}
-
-static weir_status apply(weir_optim *o, weir_pair *pairs)
-{
-    const size_t n = summed(o, pairs);
-
-    if (n == 0)
-        return weir_fail(WEIR_ERR_STATE, "optim_apply: nothing has been accumulated yet");
-    if (o->torn)
-        return discard(o, pairs, n);
-    WEIR_TRY(finish(o, pairs, n));
-    for (size_t i = 0; i < o->slots.n; i++)
-        if (((weir_slot *)o->slots.at[i])->sum) {
-            const weir_status s = weir_reset(((weir_slot *)o->slots.at[i])->sum, 0);
-            o->torn |= s != WEIR_OK;
-            WEIR_TRY(s);
-        }
-    return WEIR_OK;
-}
-
-weir_status weir_optim_apply(weir_optim *o)
-{
-    if (!o)
-        return weir_poison(weir_fail_null("optim_apply", "optimiser"));
-    weir_pair *const pairs = weir_host_alloc((o->slots.n + 1) * sizeof *pairs);
-    if (!pairs)
-        return weir_error_status();
-    weir_status s = weir_scope_begin(o->dev);
-    if (s == WEIR_OK) {
-        s = apply(o, pairs);
-        const weir_status end = weir_scope_end(o->dev);
-        s = s != WEIR_OK ? s : end;
-    }
-    weir_host_free(pairs);
-    return s;
+    return weir_optim_in_scope(o, minimize, loss);
 }

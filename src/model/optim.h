@@ -1,5 +1,5 @@
 /* optim.h - an optimiser: a method, its options, and the states of each parameter.
- * Defined in optim.c and optim_states.c. */
+ * Defined in optim.c, accumulate.c and optim_states.c. */
 #ifndef WEIR_MODEL_OPTIM_H
 #define WEIR_MODEL_OPTIM_H
 
@@ -12,7 +12,9 @@ enum { WEIR_PARTS = 3 };        /* state tensors of a parameter, at most */
 typedef struct weir_slot {
     weir_tensor *param;         /* referenced */
     weir_tensor *state[WEIR_PARTS]; /* as the method names them, NULL: unused. In optim.states */
-    weir_tensor *sum;           /* of gradients not applied yet, or none. Listed there too */
+    weir_tensor *sum;           /* of gradients not applied yet, or none. Listed there too. With
+                                 * levels: partial sums (levels, elements), see
+                                 * weir_accumulate_tree */
     bool         equal;         /* data parallelism: all ranks had the same elements */
 } weir_slot;
 
@@ -43,6 +45,10 @@ struct weir_optim {
     weir_status        (*reduce)(weir_optim *o, const weir_pair *pairs, size_t n, weir_pair *out);
     int64_t              micro_batches; /* that each rank accumulates for an update */
     size_t               bucket;        /* bytes of gradients that are summed as one */
+    int                  levels;        /* of partial sums of micro-batches, in order tree; 0: they
+                                         * are added one after another */
+    weir_tensor         *summed;        /* with levels: scalar f64 in states, counts micro-batches
+                                         * since the last update */
     double               rate;
     weir_tensor         *lr[WEIR_RATES]; /* scalar inputs, one per type of parameter */
     weir_tensor         *step;          /* if counted: scalar f64, also the first of states */
@@ -55,6 +61,25 @@ struct weir_optim {
 /* A state tensor named PARAM.PART, `value` everywhere, owned by the optimiser. */
 weir_tensor *weir_optim_state_new(weir_optim *o, weir_desc desc, const char *param,
                                   const char *part, double value);
+
+/* ---- parts of a step ---- */
+
+/* The gradients of a loss, scaled if there is a scaler. */
+weir_status weir_optim_backward(const weir_optim *o, weir_tensor *loss, const weir_pair **pairs,
+                                size_t *n);
+
+/* Performs the updates of a step; pairs has the gradients of weir_backward and is overwritten. */
+weir_status weir_optim_finish(weir_optim *o, weir_pair *pairs, size_t n);
+
+/* Calls fn in a scope of its own, so that gradients are freed here instead of at the end of the
+ * caller's step. */
+weir_status weir_optim_in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
+                                weir_tensor *loss);
+
+/* ---- the states of a parameter ---- */
+
+/* The desc of a parameter's sum of gradients. */
+weir_desc weir_optim_sum_desc(const weir_optim *o, const weir_tensor *param);
 
 /* The slot of a parameter: find returns NULL before the first update, slot creates it (NULL after
  * a failure). */

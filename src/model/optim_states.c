@@ -23,13 +23,25 @@ int weir_optim_parts(const weir_optim *o, const weir_tensor *param, weir_part pa
     return n;
 }
 
+weir_desc weir_optim_sum_desc(const weir_optim *o, const weir_tensor *param)
+{
+    weir_desc d = weir_tensor_desc(param);
+    int64_t   n = 1;
+
+    if (o->levels == 0)
+        return d;
+    for (int i = 0; i < d.ndim; i++)
+        n *= d.dim[i];
+    return weir_2d(d.dtype, o->levels, n);
+}
+
 weir_status weir_optim_make(weir_optim *o, weir_tensor *param, bool sum)
 {
     weir_slot *const s = weir_optim_slot(o, param);
 
     if (s && sum && !s->sum)
-        s->sum = weir_optim_state_new(o, weir_tensor_desc(param), weir_tensor_name(param), "sum",
-                                      0);
+        s->sum = weir_optim_state_new(o, weir_optim_sum_desc(o, param), weir_tensor_name(param),
+                                      "sum", 0);
     return s && (!sum || s->sum) ? WEIR_OK : weir_error_status();
 }
 

@@ -40,6 +40,26 @@ static weir_status share_model(weir_comm *c, const weir_model *m)
     return WEIR_OK;
 }
 
+/* Rows of partial sums that the tree over n micro-batches needs: 2^rows >= n. The tree over up to
+ * three adds them one after another. */
+static int levels_of(int64_t n)
+{
+    int levels = 0;
+
+    while (n > 3 && levels < 62 && (int64_t)1 << levels < n)
+        levels++;
+    return levels;
+}
+
+/* Chooses how micro-batches of this rank are added. */
+static weir_status choose_sums(weir_optim *o, const weir_comm *c)
+{
+    o->levels = strcmp(weir_comm_order(c), "tree") == 0 ? levels_of(o->micro_batches) : 0;
+    if (o->levels > 0 && !o->summed)
+        o->summed = weir_optim_state_new(o, weir_scalar(WEIR_F64), o->method->name, "summed", 0);
+    return o->levels == 0 || o->summed ? WEIR_OK : weir_error_status();
+}
+
 weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_options *options)
 {
     const weir_parallel_options p = options ? *options : (weir_parallel_options){0};
@@ -55,6 +75,7 @@ weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_
     o->micro_batches = p.micro_batches > 0 ? p.micro_batches : 1;
     o->bucket = p.bucket > 0 ? p.bucket : BUCKET;
     WEIR_TRY(agree(c, o, p.model));
+    WEIR_TRY(choose_sums(o, c));
     if (p.model)
         WEIR_TRY(share_model(c, p.model));
     o->comm = c;

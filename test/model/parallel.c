@@ -246,6 +246,79 @@ CASE(order_tree)
     CHECK(tree == together(&w, 3, "tree"));
 }
 
+/* M micro-batches have the bits of one tree over them, however many each rank accumulates. */
+CASE(order_tree_is_one_over_all_micro_batches)
+{
+    way            one = {.graph = true, .clip = true, .per_rank = 8};
+    const uint64_t want = together(&one, 1, "tree");
+
+    for (int world = 2; world <= 8; world *= 2)
+        for (int i = 0; i < 2; i++) {
+            way w = {.graph = i == 0, .clip = true, .per_rank = 8 / world};
+            CHECK(together(&w, world, "tree") == want);
+        }
+    way off = {.clip = true, .per_rank = 8}, small = {.graph = true, .clip = true, .per_rank = 4,
+                                                      .budget = "82%", .bucket = 3000};
+    CHECK(together(&off, 1, "tree") == want);
+    CHECK(together(&small, 2, "tree") == want);
+    CHECK(together(&one, 1, "serial") != want);
+}
+
+/* One process may accumulate any number, a rank of several a power of two. */
+CASE(order_tree_of_six_micro_batches)
+{
+    way            one = {.adam = true, .graph = true, .per_rank = 6};
+    const uint64_t want = together(&one, 1, "tree");
+    way            two = {.adam = true, .per_rank = 2}, each = {.adam = true, .per_rank = 1};
+
+    CHECK(together(&two, 3, "tree") == want);
+    CHECK(together(&each, 6, "tree") == want);
+}
+
+/* A run that is saved between micro-batches goes on with its partial sums. */
+CASE(partial_sums_are_saved)
+{
+    char         path[64];
+    way          w = {.graph = true, .per_rank = 6};
+    weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 5});
+    weir_comm   *c = weir_comm_open("auto", d, &(weir_comm_options){.order = "tree"});
+    trained      t, again;
+    uint64_t     bits[2];
+
+    snprintf(path, sizeof path, "/tmp/weir-sums-%ld", (long)getpid());
+    if (open_one(&t, d, c, &w, 6) && open_one(&again, d, c, &w, 6)) {
+        const weir_run first = {.model = t.m, .optim = t.o};
+        weir_run       second = {.model = again.m, .optim = again.o};
+        for (int j = 0; j < 6; j++) {
+            trained *const now = j < 3 ? &t : &again;
+            write_batch(now, 0, j);
+            if (j == 3) {
+                CHECK_OK(weir_run_save(&first, path, NULL));
+                CHECK_OK(weir_run_load(&second, path));
+            }
+            CHECK_OK(weir_scope_begin(d));
+            CHECK_OK(record(now));
+            CHECK_OK(weir_scope_end(d));
+        }
+        for (int j = 3; j < 6; j++) {
+            write_batch(&t, 0, j);
+            CHECK_OK(weir_scope_begin(d));
+            CHECK_OK(record(&t));
+            CHECK_OK(weir_scope_end(d));
+        }
+        CHECK_OK(weir_optim_apply(t.o));
+        CHECK_OK(weir_optim_apply(again.o));
+        bits[0] = bits_of(&t);
+        bits[1] = bits_of(&again);
+        CHECK(bits[0] == bits[1]);
+    }
+    remove(path);
+    close_one(&t);
+    close_one(&again);
+    weir_comm_close(c);
+    weir_device_close(d);
+}
+
 CASE(ranks_that_accumulate_stay_equal)
 {
     way one = {.graph = true, .per_rank = 2}, two = {.per_rank = 2, .bucket = 1};

@@ -214,6 +214,11 @@ int weir_comm_world(const weir_comm *c)
     return c ? c->world : 1;
 }
 
+const char *weir_comm_order(const weir_comm *c)
+{
+    return !c ? NULL : c->order == WEIR_SUM_TREE ? "tree" : "serial";
+}
+
 char *weir_comm_text(const weir_comm *c)
 {
     weir_string s = {0};
@@ -224,7 +229,7 @@ char *weir_comm_text(const weir_comm *c)
     const weir_comm_link *const l = w ? weir_wire_link(w) : NULL;
     weir_string_add(&s, "%s: rank %d of %d, sums in order %s, %zu bytes of its own",
                     l ? l->ops->name : "alone", c->rank, c->world,
-                    c->order == WEIR_SUM_TREE ? "tree" : "serial", l ? l->ops->overhead(l) : 0);
+                    weir_comm_order(c), l ? l->ops->overhead(l) : 0);
     return weir_string_take(&s);
 }
 

@@ -32,13 +32,18 @@ static weir_status check_scalar(const weir_call *c, int i, const char *name)
     return WEIR_OK;
 }
 
-/* Fails unless input i can be the number of steps. */
+/* Fails unless input i can be a number of steps or gradients. */
+static weir_status check_count(const weir_call *c, int i, const char *name)
+{
+    WEIR_TRY(check_scalar(c, i, name));
+    if (c->in[i].desc.dtype != WEIR_F64)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "%s must be f64, which counts exactly", name);
+    return WEIR_OK;
+}
+
 static weir_status check_step(const weir_call *c, int i)
 {
-    WEIR_TRY(check_scalar(c, i, "step"));
-    if (c->in[i].desc.dtype != WEIR_F64)
-        return weir_call_fail(WEIR_ERR_DTYPE, c, "step must be f64, which counts exactly");
-    return WEIR_OK;
+    return check_count(c, i, "step");
 }
 
 /* Fails unless input i is the learning rate, alone or followed by n numbers of the options. */
@@ -222,6 +227,40 @@ const weir_opdef weir_op_accumulate = {
     .flops = weir_flops_input,
 };
 
+/* ---- partial, grad, count: row 0 += grad; full rows are carried to the next one ---- */
+
+static weir_status accumulate_tree_infer(weir_call *c)
+{
+    const weir_desc *const p = &c->in[0].desc, *const g = &c->in[1].desc;
+    char                   have[WEIR_DESC_TEXT], text[WEIR_DESC_TEXT];
+
+    if (!weir_is_float(p->dtype) || g->dtype != p->dtype)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "adds f32 or f64 to the same, not %s to %s",
+                              weir_desc_text(g, have), weir_desc_text(p, text));
+    if (p->ndim != 2 || p->dim[0] < 1 || g->ndim != 1 || g->dim[0] != p->dim[1])
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "partial sums must be (levels,n) and the gradient "
+                              "(n), not %s and %s", weir_desc_text(p, text),
+                              weir_desc_text(g, have));
+    return check_count(c, 2, "count");
+}
+
+/* One addition per gradient, and half as many in each row above the one before. */
+static double accumulate_tree_flops(const weir_call *c)
+{
+    return 2 * (double)weir_shape_count(&c->in[1].desc);
+}
+
+const weir_opdef weir_op_accumulate_tree = {
+    .name = "accumulate_tree",
+    .flags = WEIR_UPDATE,
+    .nin_min = 3,
+    .nin_max = 3,
+    .nout = 0,
+    .mutates = 1,
+    .infer = accumulate_tree_infer,
+    .flops = accumulate_tree_flops,
+};
+
 /* ---- t = value ---- */
 
 const weir_opdef weir_op_reset = {
@@ -397,6 +436,13 @@ weir_status weir_increment(weir_tensor *t, double by)
 weir_status weir_accumulate(weir_tensor *buffer, weir_tensor *grad)
 {
     return weir_record(WEIR_OP_ACCUMULATE, 2, (weir_tensor *[]){buffer, grad}, NULL, 0, NULL);
+}
+
+weir_status weir_accumulate_tree(weir_tensor *partial, weir_tensor *grad, weir_tensor *count)
+{
+    weir_tensor *const in[] = {partial, grad, count};
+
+    return weir_record(WEIR_OP_ACCUMULATE_TREE, 3, in, NULL, 0, NULL);
 }
 
 weir_status weir_reset(weir_tensor *t, double value)

@@ -69,7 +69,7 @@ static weir_status add_parts(weir_file_items *l, weir_tensor *param)
         item->param = param;
     }
     weir_file_item *const sum = add(l, WEIR_FILE_SUM, "optim.", weir_tensor_name(param), ".sum",
-                                    weir_tensor_desc(param));
+                                    weir_optim_sum_desc(l->optim, param));
     if (!sum)
         return weir_error_status();
     sum->tensor = slot ? slot->sum : NULL;
@@ -123,6 +123,9 @@ static weir_status add_optim(weir_file_items *l)
     if (item && l->optim->step &&
         (item = add(l, WEIR_FILE_PLAIN, "optim.", "step", "", weir_scalar(WEIR_F64))))
         item->tensor = l->optim->step;
+    if (item && l->optim->summed &&
+        (item = add(l, WEIR_FILE_SUM, "optim.", "summed", "", weir_scalar(WEIR_F64))))
+        item->tensor = l->optim->summed;
     return item ? add_states(l) : weir_error_status();
 }
 

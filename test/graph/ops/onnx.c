@@ -29,9 +29,9 @@ static bool is_one_of(const char *name, const char *const *list)
 
 /* Rows of operations that no operator of ONNX computes: gradients, updates, draws. */
 static const char *const unwritten[] = {
-    "uniform", "normal", "bernoulli", "assign", "accumulate", "increment", "reset", "lr_schedule",
-    "sgd_update", "sgd_update (momentum)", "sgd_update (first step whole)", "adam_update",
-    "adamw_update", "adagrad_update", "rmsprop_update", NULL};
+    "uniform", "normal", "bernoulli", "assign", "accumulate", "accumulate_tree", "increment",
+    "reset", "lr_schedule", "sgd_update", "sgd_update (momentum)", "sgd_update (first step whole)",
+    "adam_update", "adamw_update", "adagrad_update", "rmsprop_update", NULL};
 
 /* Rows whose results are drawn. */
 static const char *const drawn[] = {"dropout", NULL};

@@ -489,6 +489,24 @@ void ref_accumulate(ref_call *c)
     ref_same(c);
 }
 
+/* Partial sums (levels, n), gradient, the number of gradients before, which is then counted. */
+void ref_accumulate_tree(ref_call *c)
+{
+    const int64_t levels = c->in[0].desc.dim[0], n = c->in[0].desc.dim[1];
+    const int64_t count = (int64_t)c->in[2].at[0]++;
+
+    for (int64_t i = 0; i < n; i++) {
+        double  carry = c->in[1].at[i];
+        int64_t level = 0;
+        for (; level < levels - 1 && count >> level & 1; level++) {
+            carry += c->in[0].at[level * n + i];
+            c->in[0].at[level * n + i] = 0;
+        }
+        c->in[0].at[level * n + i] += carry;
+    }
+    ref_same(c);
+}
+
 void ref_reset(ref_call *c)
 {
     for (int64_t i = 0; i < ref_count(&c->in[0].desc); i++)

@@ -115,7 +115,7 @@ int64_t   ref_reduced_place(const ref_call *c, int64_t i);
     X(mse_loss) X(bce_logits_loss) X(bce_loss) X(ranking_loss) X(cosine_similarity)                \
     X(layer_norm) X(group_norm) X(rms_norm)                                                        \
     X(adamw_update) X(adagrad_update) X(rmsprop_update) X(lr_schedule)                       \
-    X(accumulate) X(reset) X(assign)
+    X(accumulate) X(accumulate_tree) X(reset) X(assign)
 
 #define REF_MATH_LIST(X)                                                                           \
     X(leaky_relu) X(elu) X(prelu) X(clamp) X(pow) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)              \

@@ -140,6 +140,25 @@ static const op_set accumulate_wrong[] = {
     {0},
 };
 
+/* partial sums, gradient, count. */
+static const op_set accumulate_tree_sets[] = {
+    {.in = "(1,5)(5)()", "one row"},
+    {.in = "(2,7)(7)(1)", "two rows"},
+    {.in = "(3,0)(0)()", "nothing"},
+    {.in = "(3,15)(15)b()", "repeated gradient"},
+    {.in = "(3,1500)(1500)()", "three rows"},
+    {.in = "(2,40301)(40301)()", "several tasks"},
+    {0},
+};
+
+static const op_set accumulate_tree_wrong[] = {
+    {.in = "(2,5)(7)()", .status = WEIR_ERR_SHAPE, .says = "(levels,n)"},
+    {.in = "(5)(5)()", .status = WEIR_ERR_SHAPE},
+    {.in = "(0,5)(5)()", .status = WEIR_ERR_SHAPE},
+    {.in = "(2,5)(5)(2)", .status = WEIR_ERR_SHAPE, .says = "count"},
+    {0},
+};
+
 /* to, from. */
 static const op_set assign_sets[] = {
     {.in = "(3,5)(3,5)"},
@@ -316,6 +335,14 @@ static weir_tensor *accumulate(const op_call *c)
     return after(weir_accumulate(c->in[0], c->in[1]), c->in[0]);
 }
 
+/* The gradient is counted afterwards. */
+static weir_tensor *accumulate_tree(const op_call *c)
+{
+    const weir_status s = weir_accumulate_tree(c->in[0], c->in[1], c->in[2]);
+
+    return after(s != WEIR_OK || !c->in[2] ? s : weir_increment(c->in[2], 1), c->in[0]);
+}
+
 static weir_tensor *reset(const op_call *c)
 {
     return after(weir_reset(c->in[0], c->o->s), c->in[0]);
@@ -363,6 +390,9 @@ const op_row op_update[] = {
     {.name = "accumulate", .build = accumulate, .reference = ref_accumulate, .types = OP_FLOATS,
      .in = {PARAM, GRAD}, .eps = 4, .rms = true, .runs = 5, .sets = accumulate_sets,
      .wrong = accumulate_wrong},
+    {.name = "accumulate_tree", .build = accumulate_tree, .reference = ref_accumulate_tree,
+     .types = OP_FLOATS, .in = {ZEROS, GRAD, {.kind = OP_COUNTER}}, .eps = 4, .rms = true,
+     .runs = 5, .sets = accumulate_tree_sets, .wrong = accumulate_tree_wrong},
     {.name = "reset", .build = reset, .reference = ref_reset, .types = OP_FLOATS, .in = {PARAM},
      .eps = 1, .runs = 2, .sets = number_sets},
     {.name = "assign", .build = assign, .reference = ref_assign, .types = OP_ALL,

@@ -49,6 +49,7 @@ typedef struct update_run {
     weir_sgd_args     sgd;
     weir_adam_args    adam;
     weir_square_args  square;
+    int               carries;  /* of ACCUMULATE_TREE: rows that are full */
     void            (*apply)(const struct update_run *r, const range *e);
 } update_run;
 
@@ -343,6 +344,40 @@ weir_status weir_cpu_accumulate(weir_device *d, const weir_call *c, weir_kernel 
     const update u = {.loops = NULL};
     (void)d;
     return choose(c, &u, 0, accumulate_run, out);
+}
+
+/* ---- accumulate_tree: partial, grad, count ---- */
+
+/* Adds the range's gradients to row 0, and each full row to the one after it. */
+static void accumulate_tree_range(const update_run *r, const range *e)
+{
+    const update *const            u = r->k->state;
+    const weir_update_loops *const l = u->loops;
+    char                          *row = part(r, 0, e);
+    const size_t                   next = (size_t)u->n * u->size;
+
+    l->accumulate[u->type](e->n, row, e->grad);
+    for (int i = 0; i < r->carries; i++, row += next) {
+        l->accumulate[u->type](e->n, row + next, row);
+        l->reset[u->type](e->n, row, 0);
+    }
+}
+
+static weir_status accumulate_tree_run(const weir_kargs *k)
+{
+    update_run r = {.k = k, .carries = weir_carries(*(const double *)k->src[2],
+                                                    k->call->in[0].desc.dim[0])};
+    over_ranges(&r, accumulate_tree_range);
+    return WEIR_OK;
+}
+
+weir_status weir_cpu_accumulate_tree(weir_device *d, const weir_call *c, weir_kernel *out)
+{
+    const update u = {.loops = NULL};
+    (void)d;
+    WEIR_TRY(choose(c, &u, 0, accumulate_tree_run, out));
+    ((update *)out->state)->n = c->in[1].desc.dim[0];
+    return WEIR_OK;
 }
 
 /* ---- reset ---- */

@@ -486,6 +486,42 @@ weir_status weir_cuda_reset(weir_device *d, const weir_call *c, weir_kernel *out
     return choose(d, c, s, 0, out);
 }
 
+/* ---- accumulate_tree: partial sums, gradient, count ---- */
+
+template <class T> static __global__ void accumulate_tree(T *row, const T *grad,
+                                                          const double *count, int64_t rows,
+                                                          int64_t n)
+{
+    const int carries = weir_carries(*count, rows);
+
+    WEIR_EACH(i, n) {
+        T sum = row[i] + grad[i];
+        for (int at = 0; at < carries; at++) {
+            row[at * n + i] = 0;
+            sum += row[(at + 1) * n + i];
+        }
+        row[carries * n + i] = sum;
+    }
+}
+
+template <class T> static weir_status accumulate_tree_run(const weir_kargs *k)
+{
+    const int64_t *const dim = k->call->in[0].desc.dim;
+
+    return weir_launch(k, accumulate_tree<T>, weir_cuda_blocks(dim[1]), WEIR_CUDA_THREADS,
+                       (T *)k->src[0], (const T *)k->src[1], (const double *)k->src[2], dim[0],
+                       dim[1]);
+}
+
+weir_status weir_cuda_accumulate_tree(weir_device *, const weir_call *c, weir_kernel *out)
+{
+    const bool wide = c->in[0].desc.dtype == WEIR_F64;
+
+    *out = (weir_kernel){.run = wide ? accumulate_tree_run<double> : accumulate_tree_run<float>,
+                         .impl = "cuda"};
+    return WEIR_OK;
+}
+
 /* ---- learning rate: lr, step ---- */
 
 template <class T>
