@@ -42,7 +42,7 @@ weir_sources(graph src/graph/autodiff checkpoint_function clip grad gradient_sum
     leaf_table tape)
 weir_sources(graph src/graph/compile agreement call_digest compile recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
-weir_sources(graph src/graph/frontend autocast memory_format record share value)
+weir_sources(graph src/graph/frontend autocast memory_format parts record share value)
 weir_sources(graph src/graph/ir format graph names session tensor_name)
 weir_sources(graph src/graph/memory/budget amount apply budget budget_context cache from_graph
     frontier largest region replan shared timing value_ranges)
@@ -75,7 +75,7 @@ weir_sources(ops src/graph/ops activation attention basic callback collective co
     pack pool2d quantize rearrange recurrent reduce saved_call slice softmax spill stored update)
 
 weir_sources(model src/model accumulate digest layer layer_tree metrics model normal optim
-    optim_states parallel recurrent scaler sequential summary summary_text writer)
+    optim_states parallel recurrent scaler sequential statistics summary summary_text writer)
 weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file crc32 graph header header_write items json load ranks replace save
     sources)

@@ -258,7 +258,9 @@ def facts(build):
 # Public functions that the op table of the tests calls by another name.
 TESTED_AS = {"norm": "norm2", "fill_int": "fill", "cross_entropy_ignore": "cross_entropy",
              "lr_step": "lr_schedule", "lr_exponential": "lr_schedule",
-             "lr_cosine": "lr_schedule", "attention_with": "attention_options"}
+             "lr_cosine": "lr_schedule", "attention_with": "attention_options",
+             "running_update": "accumulate"}
+NO_TENSORS = {"random_advance"}         # of op.h
 GROUPS = [("floats", {"f32", "f64"}), ("halves", {"f16", "bf16"}),
           ("integers", {"i32", "i64", "u8", "i8", "i16", "u16", "u32", "u64"}), ("bool", {"bool"})]
 
@@ -333,6 +335,8 @@ def operations(page, build):
         if title != family:
             family, rows = title, []
             parts.append((re.split(r"[;:(]| ->|, x |, broadcast|, never", title)[0], rows))
+        if name in NO_TENSORS:
+            continue
         types, gradient, mixed = known[TESTED_AS.get(name, name)]
         rows.append([code(function), types_in_words(types), gradient,
                      {"-": "", "half": "half", "f32": "f32"}[mixed], names.of(name, functions)])

@@ -243,10 +243,13 @@ typedef struct weir_parallel_options {
  * communicator of one rank and micro_batches = their number. Order tree gives them for any number
  * of ranks with the same number of micro-batches together, a power of two on each rank of several:
  * sums of more than three micro-batches then have log2(micro_batches) parts, each as large as the
- * parameters. (Running statistics of batch norm are
- * each rank's own.) All ranks must call this with the same options: ERR_COMM. A parameter that
- * differs between ranks at its first gradient is ERR_STATE. c, borrowed, must outlive o. options
- * NULL: all defaults. ERR_INVALID for micro_batches below 0; ERR_STATE after the first update. */
+ * parameters. Each micro-batch draws in its own part of rank 0's random stream
+ * (weir_random_advance), so dropout has the masks of one process. The running statistics of the
+ * model's batch norm layers (weir_batch_norm_new) are updated by those of all micro-batches, in
+ * their order, when parameters are: equal on all ranks. Without a model they are each rank's own.
+ * All ranks must call this with the same options: ERR_COMM. A parameter that differs between ranks
+ * at its first gradient is ERR_STATE. c and the model, borrowed, must outlive o. options NULL: all
+ * defaults. ERR_INVALID for micro_batches below 0; ERR_STATE after the first update. */
 WEIR_API weir_status weir_data_parallel(weir_optim *o, weir_comm *c,
                                         const weir_parallel_options *options);
 

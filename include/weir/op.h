@@ -557,6 +557,11 @@ WEIR_API weir_tensor *weir_batch_norm(weir_tensor *x, weir_tensor *scale, weir_t
                                       weir_tensor *running_mean, weir_tensor *running_var,
                                       const weir_batch_norm_options *options);
 
+/* The update of running statistics alone, f32 or f64: running += momentum (new - running) for mean
+ * and variance (c), or for each row of (n,c), one after another. */
+WEIR_API weir_status weir_running_update(weir_tensor *running_mean, weir_tensor *running_var,
+                                         weir_tensor *mean, weir_tensor *var, double momentum);
+
 /* Layer normalisation (Ba et al. 2016) over the last axes of x, which are the shape of scale and
  * bias; group normalisation (Wu and He 2018) of the channels of x (n,c) or (n,c,h,w) in `groups`
  * equal groups, scale and bias (c); RMS normalisation (Zhang and Sennrich 2019), without mean and
@@ -572,6 +577,12 @@ WEIR_API weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double e
  * (Srivastava et al. 2014); 0 <= p <= 1; halves, too. The mask is never stored: the gradient draws
  * it again from the device's counter-based stream (Salmon et al. 2011). */
 WEIR_API weir_tensor *weir_dropout(weir_tensor *x, double p);
+
+/* Moves the random stream on to the start of a later part of 2^32 blocks (weir_random): 1 is the
+ * next one. What is drawn from there on does not depend on how much was drawn in this part, so
+ * processes that share out parts draw what one process does. In a graph that is done in each run:
+ * then the whole run ends at the start of a part. ERR_INVALID for parts below 1. */
+WEIR_API weir_status weir_random_advance(weir_device *d, int64_t parts);
 
 /* ---- losses: floats; the result is a scalar of the inputs' dtype ----
  *

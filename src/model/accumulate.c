@@ -45,7 +45,7 @@ static weir_status accumulate(weir_optim *o, weir_tensor *loss)
     if (s == WEIR_OK && o->summed)
         s = weir_increment(o->summed, 1);
     o->torn |= s != WEIR_OK && changed;
-    return s;
+    return s == WEIR_OK ? weir_optim_end_part(o, false) : s;
 }
 
 weir_status weir_optim_accumulate(weir_optim *o, weir_tensor *loss)
@@ -126,7 +126,7 @@ static weir_status apply(weir_optim *o, weir_pair *pairs)
     WEIR_TRY(weir_optim_finish(o, pairs, n));
     const weir_status s = reset(o);
     o->torn |= s != WEIR_OK;
-    return s;
+    return s == WEIR_OK ? weir_optim_end_part(o, true) : s;
 }
 
 weir_status weir_optim_apply(weir_optim *o)

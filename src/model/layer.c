@@ -2,7 +2,7 @@
  *
  * Initial values: He et al., "Delving deep into rectifiers", 2015 (normal, fan in) for
  * convolutions; uniform in +-1/sqrt(fan in) for linear layers; biases 0, batch-norm scales 1. */
-#include "model/model.h"
+#include "model/statistics.h"
 
 #include <math.h>
 #include <string.h>
@@ -251,6 +251,8 @@ typedef struct batch_norm {
 static weir_tensor *batch_norm_apply(const weir_layer *base, weir_tensor *x)
 {
     const batch_norm *l = (const batch_norm *)base;
+    if (base->model->training && base->model->statistics)
+        return weir_statistics_norm(base->model, x, l->scale, l->bias, l->mean, l->var);
     return weir_batch_norm(x, l->scale, l->bias, l->mean, l->var,
                            &(weir_batch_norm_options){.train = base->model->training});
 }

@@ -77,6 +77,8 @@ void weir_model_free(weir_model *m)
 {
     if (!m)
         return;
+    if (m->statistics)
+        m->statistics_free(m->statistics);
     weir_model_undo(m, (weir_mark){0});
     weir_list_free(&m->layers);
     owned_free(&m->params);

@@ -43,6 +43,8 @@ typedef struct weir_model_watch {
     void    *ctx;
 } weir_model_watch;
 
+typedef struct weir_statistics weir_statistics;
+
 struct weir_model {
     weir_device *dev;           /* borrowed */
     bool         training;
@@ -50,6 +52,9 @@ struct weir_model {
     weir_list    layers;
     weir_owned   params, states;
     const weir_model_watch *watch;    /* borrowed; NULL: nobody watches */
+    weir_statistics *statistics; /* of micro-batches, data parallelism; NULL: layers update
+                                         * their running statistics themselves */
+    void       (*statistics_free)(weir_statistics *s);  /* set with it */
     const char  *inside;        /* full name of the layer being applied; NULL: none */
 };
 

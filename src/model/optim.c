@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/statistics.h"
+
 weir_tensor *weir_optim_state_new(weir_optim *o, weir_desc desc, const char *param,
                                   const char *part, double value)
 {
@@ -268,6 +270,8 @@ weir_status weir_optim_finish(weir_optim *o, weir_pair *pairs, size_t n)
 
     if (o->reduce)
         WEIR_TRY(o->reduce(o, pairs, n, pairs));
+    if (o->model)
+        WEIR_TRY(weir_statistics_apply(o->model->statistics, o->comm));
     if (o->scaler)
         WEIR_TRY(weir_scaler_unscale(o->scaler, pairs, n, pairs, &finite));
     WEIR_TRY(limit_all(o, pairs, n));
@@ -459,7 +463,9 @@ static weir_status minimize(weir_optim *o, weir_tensor *loss)
     memcpy(own, pairs, n * sizeof *own);
     const weir_status s = weir_optim_finish(o, own, n);
     weir_host_free(own);
-    return s;
+    WEIR_TRY(s);
+    WEIR_TRY(weir_optim_end_part(o, false));
+    return weir_optim_end_part(o, true);
 }
 
 weir_status weir_optim_in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),

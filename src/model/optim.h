@@ -1,5 +1,5 @@
 /* optim.h - an optimiser: a method, its options, and the states of each parameter.
- * Defined in optim.c, accumulate.c and optim_states.c. */
+ * Defined in optim.c, accumulate.c, optim_states.c and parallel.c. */
 #ifndef WEIR_MODEL_OPTIM_H
 #define WEIR_MODEL_OPTIM_H
 
@@ -39,6 +39,7 @@ struct weir_optim {
     double               first;         /* initial value of states */
     double               clip_norm, clip_value;     /* 0: gradients are not limited */
     weir_scaler         *scaler;        /* of losses, borrowed; or NULL */
+    weir_model          *model;         /* whose batch statistics are gathered, borrowed; or NULL */
     weir_comm           *comm;          /* of the ranks that train the model, borrowed; or NULL */
     /* Sums gradients over the ranks and scales them; NULL: there is nothing to do. out may be
      * pairs. */
@@ -75,6 +76,13 @@ weir_status weir_optim_finish(weir_optim *o, weir_pair *pairs, size_t n);
  * caller's step. */
 weir_status weir_optim_in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
                                 weir_tensor *loss);
+
+/* Ends a micro-batch, whose draws end with it, or (last) the last one of a step, which skips those
+ * of the other ranks as well; nothing without data parallelism. */
+weir_status weir_optim_end_part(const weir_optim *o, bool last);
+
+/* Moves a position of the random stream that some rank had between two steps to this rank's. */
+weir_random weir_optim_random(const weir_optim *o, weir_random random);
 
 /* ---- the states of a parameter ---- */
 

@@ -6,6 +6,7 @@
 
 #include "model/digest.h"
 #include "model/optim.h"
+#include "model/statistics.h"
 
 enum { BUCKET = 1 << 20 };
 
@@ -39,6 +40,59 @@ static weir_status share_model(weir_comm *c, const weir_model *m)
         WEIR_TRY(weir_comm_share(c, weir_model_state(m, i), 0));
     return WEIR_OK;
 }
+
+/* ---- random numbers ----
+ *
+ * Micro-batch n of all draws in part n of the random stream. A step has m of them, and begins at a
+ * multiple of m; this rank's are A from rank A on. */
+
+static int64_t parts_of_step(const weir_optim *o)
+{
+    return weir_comm_world(o->comm) * o->micro_batches;
+}
+
+weir_random weir_optim_random(const weir_optim *o, weir_random random)
+{
+    if (!o || !o->reduce)
+        return random;
+    const uint64_t own = (uint64_t)o->micro_batches, m = (uint64_t)parts_of_step(o);
+    const uint64_t part = random.position >> 32, rank = (uint64_t)weir_comm_rank(o->comm);
+
+    if (part % m / own != rank)
+        random.position = (part - part % m + rank * own) << 32;
+    return random;
+}
+
+weir_status weir_optim_end_part(const weir_optim *o, bool last)
+{
+    const int64_t others = o->reduce ? parts_of_step(o) - o->micro_batches : 0;
+
+    if (o->model && !last)
+        weir_statistics_end_part(o->model->statistics);
+    if (!o->reduce || (last && others == 0))
+        return WEIR_OK;
+    return weir_random_advance(o->dev, last ? others : 1);
+}
+
+/* Goes on with rank 0's random stream, at the beginning of a step. */
+static weir_status share_random(const weir_optim *o)
+{
+    const uint64_t    m = (uint64_t)parts_of_step(o);
+    weir_random       mine = weir_device_random(o->dev);
+    weir_random *const all = weir_host_alloc((size_t)weir_comm_world(o->comm) * sizeof *all);
+
+    if (!all)
+        return weir_error_status();
+    weir_status s = weir_comm_gather(o->comm, &mine, sizeof mine, all);
+    if (s == WEIR_OK) {
+        all[0].position = ((all[0].position >> 32) / m + 1) * m << 32;
+        s = weir_device_set_random(o->dev, weir_optim_random(o, all[0]));
+    }
+    weir_host_free(all);
+    return s;
+}
+
+/* ---- beginning, continued: sums ---- */
 
 /* Rows of partial sums that the tree over n micro-batches needs: 2^rows >= n. The tree over up to
  * three adds them one after another. */
@@ -78,9 +132,12 @@ weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_
     WEIR_TRY(choose_sums(o, c));
     if (p.model)
         WEIR_TRY(share_model(c, p.model));
+    o->model = weir_comm_world(c) > 1 ? p.model : NULL;
+    if (o->model)
+        WEIR_TRY(weir_statistics_begin(o->model, o->micro_batches));
     o->comm = c;
     o->reduce = weir_comm_world(c) > 1 || o->micro_batches > 1 ? weir_optim_reduce : NULL;
-    return WEIR_OK;
+    return o->reduce ? share_random(o) : WEIR_OK;
 }
 
 /* ---- parameters ---- */

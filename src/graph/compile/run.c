@@ -7,6 +7,7 @@
 #include "graph/compile/compile.h"
 #include "graph/compile/waiting.h"
 #include "graph/eager/evict.h"
+#include "graph/frontend/parts.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
 #include "graph/memory/budget/replan.h"
@@ -160,13 +161,21 @@ static bool is_profiled(const weir_graph *g)
     return g->replan || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
 }
 
+/* The position of the random stream after a run that began at rng. */
+static uint64_t rng_after(const weir_graph *g, uint64_t rng)
+{
+    return g->rng_parts ? weir_part_of(rng, 0) + weir_part_of(g->rng_total + WEIR_PART_MASK, 0)
+                        : rng + g->rng_total;
+}
+
 /* Runs a span from instruction 0 on. *rng gets the position of its random numbers; after a failure
  * they are returned to the stream, so that a repeated run draws them again. */
 static weir_status begin_run(weir_graph *g, weir_instr_range span, bool profile, uint64_t *rng)
 {
     g->session->last_run = g;
     g->runs++;
-    *rng = weir_device_draw(g->dev, g->rng_total);
+    *rng = g->dev->rng;
+    g->dev->rng = rng_after(g, *rng);
     weir_agreed_begin(g);
     const weir_status status = weir_plan_run(g, span, *rng, profile);
     weir_agreed_end(g);
@@ -225,7 +234,7 @@ static weir_status run_rest(weir_graph *g, const weir_waiting *w)
     weir_agreed_end(g);
     d->seed = seed;
     /* Repeated, the run draws the same numbers, unless others were drawn between its halves. */
-    if (status != WEIR_OK && d->rng == w->rng + g->rng_total && seed == w->seed)
+    if (status != WEIR_OK && d->rng == rng_after(g, w->rng) && seed == w->seed)
         d->rng = w->rng;
     return status;
 }

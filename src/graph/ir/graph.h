@@ -130,7 +130,8 @@ struct weir_graph {
     weir_status         poisoned_by;
     char               *broken_by;  /* message of the weir_graph_end that failed; NULL: none */
     bool                backward; /* gradients were recorded: what follows is the update phase */
-    uint64_t            rng_total;
+    uint64_t            rng_total;      /* blocks of the random stream that a run moves on */
+    bool                rng_parts;      /* a run ends at the start of a part: weir_random_advance */
     size_t              recorded;           /* nodes recorded */
     size_t              dropouts, batch_statistics;     /* recorded calls; weir_graph_stats */
     bool                stops;              /* weir_graph_stop was called: it has two halves */

@@ -132,22 +132,28 @@ weir_status weir_bn_apply_grad(weir_grad *g)
                                      : weir_mul(g->dy[0], weir_mul(g->x[2], g->x[3])));
 }
 
-/* ---- running statistics: running_mean, running_var (both updated), mean, var ---- */
+/* ---- running statistics: running_mean, running_var (both updated), mean, var, each (c) or rows of
+ * them that are applied one after another ---- */
 
 static weir_status bn_update_infer(weir_call *c)
 {
     static const char *const name[] = {"running_mean", "running_var", "mean", "var"};
 
+    const weir_desc *const new = &c->in[2].desc;
+
     WEIR_TRY(weir_check_floats(c));
+    if (new->ndim < 1 || new->ndim > 2)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "new statistics must be (c) or (n,c)");
+    const weir_desc channel = weir_1d(new->dtype, new->dim[new->ndim - 1]);
     for (int i = 0; i < 4; i++)
-        WEIR_TRY(weir_check_dims(c, i, name[i], &c->in[2].desc));
+        WEIR_TRY(weir_check_dims(c, i, name[i], i < 2 ? &channel : new));
     return WEIR_OK;
 }
 
 /* r += momentum (new - r), for mean and variance. */
 static double bn_update_flops(const weir_call *c)
 {
-    return 6 * weir_flops_input(c);
+    return 6 * (double)weir_shape_count(&c->in[2].desc);
 }
 
 const weir_opdef weir_op_bn_update = {
@@ -160,6 +166,18 @@ const weir_opdef weir_op_bn_update = {
     .infer = bn_update_infer,
     .flops = bn_update_flops,
 };
+
+weir_status weir_running_update(weir_tensor *running_mean, weir_tensor *running_var,
+                                weir_tensor *mean, weir_tensor *var, double momentum)
+{
+    const weir_bn_update_attr attr = {.momentum = momentum, .count = 1};
+    weir_tensor *const        in[] = {running_mean, running_var, mean, var};
+
+    if (!(momentum >= 0 && momentum <= 1))
+        return weir_poison(weir_fail(WEIR_ERR_INVALID, "running_update: momentum %g must be in "
+                                     "[0, 1]", momentum));
+    return weir_record(WEIR_OP_BN_UPDATE, 4, in, &attr, sizeof attr, NULL);
+}
 
 /* ---- public function ---- */
 

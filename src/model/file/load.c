@@ -353,7 +353,8 @@ weir_status weir_run_load(weir_run *run, const char *path)
     s = s == WEIR_OK ? begin_run(&l, path, &step, &random) : s;
     const bool moved = s == WEIR_OK && (s = move_reader(&l, run, &before)) == WEIR_OK;
     s = take_all(&l, s);
-    s = s == WEIR_OK ? weir_device_set_random(run->model->dev, random) : s;
+    s = s == WEIR_OK ? weir_device_set_random(run->model->dev,
+                                              weir_optim_random(run->optim, random)) : s;
     if (s == WEIR_OK)
         run->step = (int64_t)step;
     else if (moved && run->batches)

@@ -125,6 +125,32 @@ static void update_case(weir_dtype type, double momentum, double count)
     kernel_free(&k);
 }
 
+/* Rows of new statistics are applied one after another. */
+CASE(running_statistics_by_rows)
+{
+    const weir_bn_update_attr a = {.momentum = 0.25, .count = 1};
+    kernel_case k = {.choose = weir_cpu_bn_update, .op = WEIR_OP_BN_UPDATE, .mutates = 3,
+                     .attr = &a, .attr_bytes = sizeof a};
+    double      want[2][5];
+
+    for (int i = 0; i < 4; i++) {
+        (void)kernel_in(&k, kernel_dense(i < 2 ? weir_1d(WEIR_F32, 5) : weir_2d(WEIR_F32, 3, 5)));
+        kernel_fill(&k, i, 0.5, 2);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int64_t c = 0; c < 5; c++) {
+            want[i][c] = kernel_get(&k.in[i], k.src[i], c);
+            for (int64_t row = 0; row < 3; row++)
+                want[i][c] = 0.75 * want[i][c] +
+                             0.25 * kernel_get(&k.in[i + 2], k.src[i + 2], row * 5 + c);
+        }
+    kernel_run(&k);
+    for (int i = 0; i < 2; i++)
+        for (int64_t c = 0; c < 5; c++)
+            CHECK_NEAR(kernel_get(&k.in[i], k.src[i], c), want[i][c], tolerance(WEIR_F32));
+    kernel_free(&k);
+}
+
 CASE(running_statistics)
 {
     update_case(WEIR_F32, 0.1, 9);

@@ -163,6 +163,51 @@ CASE(runs_draw_new_numbers)
 }
 
 /* With p = 1 nothing is left: zeros, no 0 times infinity, and no gradient. */
+/* Draws of two parts, of which the first draws `more` numbers beside; then the stream is at the
+ * start of part 4. */
+static void draw_parts(bool graph, int64_t more, float *v)
+{
+    weir_device *const d = open();
+    weir_graph        *g = NULL;
+
+    CHECK_OK(weir_device_set_random(d, (weir_random){.seed = 8, .position = (2ull << 32) +
+                                                                             (graph ? 0 : 5)}));
+    CHECK_OK(weir_scope_begin(d));
+    if (graph)
+        g = weir_graph_begin(d);
+    if (more > 0)
+        weir_keep(weir_uniform(d, weir_1d(WEIR_F32, more), 0, 1));
+    CHECK_OK(weir_random_advance(d, 1));
+    weir_tensor *const x = weir_keep(weir_uniform(d, weir_1d(WEIR_F32, COUNT), 0, 1));
+    CHECK_OK(weir_random_advance(d, 1));
+    if (graph) {
+        CHECK_OK(weir_graph_end(g, NULL));
+        CHECK_OK(weir_graph_run(g));
+    }
+    read_floats(x, v);
+    CHECK(weir_device_random(d).position == 4ull << 32);
+    CHECK_STATUS(weir_random_advance(d, 0), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_random_advance(NULL, 1), WEIR_ERR_INVALID);
+    CHECK_OK(weir_scope_end(d));
+    weir_graph_free(g);
+    weir_device_close(d);
+}
+
+CASE(parts_do_not_depend_on_what_others_draw)
+{
+    float *const a = malloc(COUNT * sizeof *a), *const b = malloc(COUNT * sizeof *b);
+
+    draw_parts(false, 0, a);
+    draw_parts(false, 999, b);
+    CHECK(memcmp(a, b, COUNT * sizeof *a) == 0);
+    draw_parts(true, 0, b);
+    CHECK(memcmp(a, b, COUNT * sizeof *a) == 0);
+    draw_parts(true, 999, b);
+    CHECK(memcmp(a, b, COUNT * sizeof *a) == 0);
+    free(a);
+    free(b);
+}
+
 CASE(dropout_of_all)
 {
     static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16};

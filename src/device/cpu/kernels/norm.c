@@ -188,7 +188,7 @@ weir_status weir_cpu_bn_grad_reduce(weir_device *d, const weir_call *c, weir_ker
 /* ---- running statistics ---- */
 
 typedef struct update {
-    int64_t             channels;
+    int64_t             rows, channels;
     weir_bn_update_attr attr;
 } update;
 
@@ -201,10 +201,11 @@ typedef struct update {
         const T      w = (T)u->attr.momentum, keep = (T)(1 - u->attr.momentum);                    \
         const double n = u->attr.count;                                                            \
         const T      unbias = (T)(n > 1 ? n / (n - 1) : 1);                                        \
-        for (int64_t c = 0; c < u->channels; c++) {                                                \
-            running_mean[c] = keep * running_mean[c] + w * mean[c];                                \
-            running_var[c] = keep * running_var[c] + w * (var[c] * unbias);                        \
-        }                                                                                          \
+        for (int64_t row = 0; row < u->rows; row++, mean += u->channels, var += u->channels)       \
+            for (int64_t c = 0; c < u->channels; c++) {                                            \
+                running_mean[c] = keep * running_mean[c] + w * mean[c];                            \
+                running_var[c] = keep * running_var[c] + w * (var[c] * unbias);                    \
+            }                                                                                      \
     }
 UPDATE(update_f32, float)
 UPDATE(update_f64, double)
@@ -230,7 +231,8 @@ weir_status weir_cpu_bn_update(weir_device *d, const weir_call *c, weir_kernel *
     update *u = weir_mem_alloc(sizeof *u);
     if (!u)
         return WEIR_ERR_NOMEM;
-    *u = (update){c->in[0].desc.dim[0], *(const weir_bn_update_attr *)c->attr};
+    *u = (update){c->in[2].desc.ndim == 2 ? c->in[2].desc.dim[0] : 1, c->in[0].desc.dim[0],
+                  *(const weir_bn_update_attr *)c->attr};
     *out = (weir_kernel){.run = type == WEIR_F32 ? update_run_f32 : update_run_f64,
                          .state = u,
                          .destroy = weir_mem_free,

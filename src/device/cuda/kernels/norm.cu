@@ -340,12 +340,13 @@ weir_status weir_cuda_bn_grad_reduce(weir_device *, const weir_call *c, weir_ker
 
 template <class T>
 static __global__ void update(T *running_mean, T *running_var, const T *mean, const T *var,
-                              int64_t channels, T w, T keep, T unbias)
+                              int64_t rows, int64_t channels, T w, T keep, T unbias)
 {
-    WEIR_EACH(c, channels) {
-        running_mean[c] = keep * running_mean[c] + w * mean[c];
-        running_var[c] = keep * running_var[c] + w * (var[c] * unbias);
-    }
+    WEIR_EACH(c, channels)
+        for (int64_t i = c; i < rows * channels; i += channels) {
+            running_mean[c] = keep * running_mean[c] + w * mean[i];
+            running_var[c] = keep * running_var[c] + w * (var[i] * unbias);
+        }
 }
 
 /* With one element per channel there is no unbiased variance, so the biased one is used. */
@@ -353,10 +354,12 @@ template <class T> static weir_status update_run(const weir_kargs *k)
 {
     const weir_bn_update_attr *const a = (const weir_bn_update_attr *)k->call->attr;
     const int64_t                    channels = k->call->in[0].desc.dim[0];
+    const weir_desc *const           mean = &k->call->in[2].desc;
     const double                     n = a->count;
 
     return weir_launch(k, update<T>, weir_cuda_blocks(channels), WEIR_CUDA_THREADS, (T *)k->src[0],
-                       (T *)k->src[1], (const T *)k->src[2], (const T *)k->src[3], channels,
+                       (T *)k->src[1], (const T *)k->src[2], (const T *)k->src[3],
+                       mean->ndim == 2 ? mean->dim[0] : 1, channels,
                        (T)a->momentum, (T)(1 - a->momentum), (T)(n > 1 ? n / (n - 1) : 1));
 }
 
