@@ -3,12 +3,12 @@
 #
 # Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated
 # tool examples install python onnx wheel bench docs docs-long truth tree link env check_python
-# upgrade special optim torch mpi memory_faults drawn_faults aarch64; docs-long, which builds in a
-# fresh clone, torch, which installs PyTorch, and aarch64, which needs a cross compiler and an
-# emulator, run only where they are named. "graph/4" is a quarter of the cases of test_graph, which
-# one WEIR_SEED draws; "docs-long/4" is README and a quarter of the other long pages. Works from any
-# folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part that
-# crashes, hangs or omits that line counts as one more failure.
+# upgrade special optim torch mpi memory_faults drawn_faults one_hash aarch64; docs-long, which
+# builds in a fresh clone, torch, which installs PyTorch, and aarch64, which needs a cross compiler
+# and an emulator, run only where they are named. "graph/4" is a quarter of the cases of test_graph,
+# which one WEIR_SEED draws; "docs-long/4" is README and a quarter of the other long pages. Works
+# from any folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part
+# that crashes, hangs or omits that line counts as one more failure.
 # Environment: WEIR_SEED, and the variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
@@ -65,6 +65,7 @@ script() {
     memory_faults) part memory_faults sh test/systems/memory_faults.sh "$build" ;;
     onnx) part onnx sh test/systems/onnx.sh "$build" ;;
     drawn_faults) part drawn_faults "$build/drawn_faults" 7 ;;
+    one_hash) part one_hash "$build/one_hash" 4 ;;
     mpi) part mpi sh test/systems/mpi.sh "$build" ;;
     aarch64) part aarch64 sh test/systems/aarch64.sh ;;
     torch)          # a download of gigabytes, then a few minutes of tests
@@ -105,7 +106,7 @@ cd "$root" || exit 1
 failed=0
 if [ $# -eq 0 ]; then
     set -- core planner device op graph model programs cuda emulated tool examples install python \
-        onnx wheel memory_faults drawn_faults mpi
+        onnx wheel memory_faults drawn_faults one_hash mpi
     if command -v python3 >/dev/null 2>&1; then
         set -- "$@" bench docs truth tree link env check_python upgrade special optim
     else
