@@ -37,12 +37,20 @@ static weir_status start(weir_comm *c, const weir_collective *job)
     return WEIR_OK;
 }
 
+static weir_status run_left(weir_comm *c, const weir_collective *job)
+{
+    (void)job;
+    return weir_fail(WEIR_ERR_COMM, "rank %d has left its communicator", c->rank);
+}
+
 static weir_status wait_for_one(weir_comm *c)
 {
     joined *const j = (joined *)c;
 
     if (j->awaited == j->started)
         return WEIR_OK;
+    if (!j->wire)       /* left by a callback, after the start */
+        return run_left(c, NULL);
     return weir_wire_wait(j->wire, j->ticket[j->awaited++ % WEIR_STARTED_MOST]);
 }
 
@@ -52,7 +60,7 @@ static weir_status settle(weir_comm *c, weir_status so_far)
     weir_failure  failure;
 
     weir_failure_get(&failure);
-    while (j->awaited < j->started) {
+    while (j->wire && j->awaited < j->started) {
         const weir_status status = wait_for_one(c);
         if (so_far == WEIR_OK && status != WEIR_OK)
             weir_failure_get(&failure);
@@ -171,12 +179,6 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
                           .graphs_may_differ = may_differ, .at = at, .run = run, .start = start,
                           .wait = wait_for_one, .settle = settle, .work = work};
     return &j->comm;
-}
-
-static weir_status run_left(weir_comm *c, const weir_collective *job)
-{
-    (void)job;
-    return weir_fail(WEIR_ERR_COMM, "rank %d has left its communicator", c->rank);
 }
 
 void weir_comm_leave(weir_comm *c)
