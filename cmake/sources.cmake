@@ -74,7 +74,7 @@ weir_sources(ops src/graph/ops activation attention basic callback collective co
     elementwise gather layer_norm loss lstm matmul mixed_precision moment move norm op_table order
     pack pool2d quantize rearrange recurrent reduce saved_call slice softmax spill stored update)
 
-weir_sources(model src/model accumulate digest layer layer_tree metrics model normal optim
+weir_sources(model src/model accumulate digest layer layer_tree metrics micro_batches model normal optim
     optim_states parallel recurrent scaler sequential statistics summary summary_text writer)
 weir_sources(model src/model/data ahead augment csv data file image)
 weir_sources(model src/model/file crc32 graph header header_write items json load ranks replace save

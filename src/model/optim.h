@@ -1,5 +1,6 @@
 /* optim.h - an optimiser: a method, its options, and the states of each parameter.
- * Defined in optim.c, accumulate.c, optim_states.c and parallel.c. */
+ * Defined in optim.c, accumulate.c, optim_states.c, micro_batches.c
+ * and parallel.c. */
 #ifndef WEIR_MODEL_OPTIM_H
 #define WEIR_MODEL_OPTIM_H
 
@@ -76,6 +77,9 @@ weir_status weir_optim_finish(weir_optim *o, weir_pair *pairs, size_t n);
  * caller's step. */
 weir_status weir_optim_in_scope(weir_optim *o, weir_status (*fn)(weir_optim *, weir_tensor *),
                                 weir_tensor *loss);
+
+/* Micro-batches of all ranks in a step. */
+int64_t weir_optim_micro_batches(const weir_optim *o);
 
 /* Ends a micro-batch, whose draws end with it, or (last) the last one of a step, which skips those
  * of the other ranks as well; nothing without data parallelism. */

@@ -41,43 +41,10 @@ static weir_status share_model(weir_comm *c, const weir_model *m)
     return WEIR_OK;
 }
 
-/* ---- random numbers ----
- *
- * Micro-batch n of all draws in part n of the random stream. A step has m of them, and begins at a
- * multiple of m; this rank's are A from rank A on. */
-
-static int64_t parts_of_step(const weir_optim *o)
-{
-    return weir_comm_world(o->comm) * o->micro_batches;
-}
-
-weir_random weir_optim_random(const weir_optim *o, weir_random random)
-{
-    if (!o || !o->reduce)
-        return random;
-    const uint64_t own = (uint64_t)o->micro_batches, m = (uint64_t)parts_of_step(o);
-    const uint64_t part = random.position >> 32, rank = (uint64_t)weir_comm_rank(o->comm);
-
-    if (part % m / own != rank)
-        random.position = (part - part % m + rank * own) << 32;
-    return random;
-}
-
-weir_status weir_optim_end_part(const weir_optim *o, bool last)
-{
-    const int64_t others = o->reduce ? parts_of_step(o) - o->micro_batches : 0;
-
-    if (o->model && !last)
-        weir_statistics_end_part(o->model->statistics);
-    if (!o->reduce || (last && others == 0))
-        return WEIR_OK;
-    return weir_random_advance(o->dev, last ? others : 1);
-}
-
 /* Goes on with rank 0's random stream, at the beginning of a step. */
 static weir_status share_random(const weir_optim *o)
 {
-    const uint64_t    m = (uint64_t)parts_of_step(o);
+    const uint64_t    m = (uint64_t)weir_optim_micro_batches(o);
     weir_random       mine = weir_device_random(o->dev);
     weir_random *const all = weir_host_alloc((size_t)weir_comm_world(o->comm) * sizeof *all);
 
@@ -91,8 +58,6 @@ static weir_status share_random(const weir_optim *o)
     weir_host_free(all);
     return s;
 }
-
-/* ---- beginning, continued: sums ---- */
 
 /* Rows of partial sums that the tree over n micro-batches needs: 2^rows >= n. The tree over up to
  * three adds them one after another. */
