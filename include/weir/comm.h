@@ -100,6 +100,19 @@ WEIR_API const char *weir_comm_order(const weir_comm *c);
  * and the memory in bytes that the transport holds beside the device's, outside any budget. */
 WEIR_API char *weir_comm_text(const weir_comm *c);
 
+/* What a communicator has done on this rank since it was opened, with what ranks exchange to agree
+ * and to save. Collectives go one after another, so waited_ms / wire_ms is the share of their time
+ * that no computing has hidden. */
+typedef struct weir_comm_stats {
+    uint64_t collectives;       /* that are done */
+    uint64_t bytes;             /* of their elements, whatever was sent of them and how often */
+    double   wire_ms;           /* in which one was under way, with the wait for late ranks */
+    double   waited_ms;         /* in which the program waited for one */
+} weir_comm_stats;
+
+/* After weir_comm_leave the numbers of that moment; zeros in a world of one. */
+WEIR_API weir_status weir_comm_stats_of(const weir_comm *c, weir_comm_stats *stats);
+
 /* Times all_reduces of eight sizes and fits seconds = *constant_s + bytes * *per_byte_s, by least
  * squares of relative errors; neither is negative. All ranks must call it, and get the same
  * numbers: those of the slowest. In a world of one both are 0. Takes some 0.1 s. ERR_COMM. */

@@ -17,6 +17,7 @@ typedef struct joined {
     weir_comm_wire *wire;            /* NULL: a world of one */
     /* Collectives started and awaited so far, and the tickets of those in between. */
     uint64_t        started, awaited, ticket[WEIR_STARTED_MOST];
+    weir_comm_stats last;       /* when it was left */
 } joined;
 
 static weir_status run(weir_comm *c, const weir_collective *job)
@@ -188,6 +189,8 @@ void weir_comm_leave(weir_comm *c)
     joined *const     j = (joined *)c;
     weir_device *const d = c->dev;
     WEIR_VISIT(d, "weir_comm_leave", );
+    if (j->wire)
+        j->last = weir_wire_stats(j->wire);
     weir_wire_free(j->wire);
     j->wire = NULL;
     c->run = c->start = run_left;
@@ -233,6 +236,15 @@ char *weir_comm_text(const weir_comm *c)
                     l ? l->ops->name : "alone", c->rank, c->world,
                     weir_comm_order(c), l ? l->ops->overhead(l) : 0);
     return weir_string_take(&s);
+}
+
+weir_status weir_comm_stats_of(const weir_comm *c, weir_comm_stats *stats)
+{
+    if (!c || !stats)
+        return weir_fail_null("weir_comm_stats_of", c ? "stats" : "communicator");
+    const joined *const j = (const joined *)c;
+    *stats = j->wire ? weir_wire_stats(j->wire) : j->last;
+    return WEIR_OK;
 }
 
 /* ---- host data ---- */

@@ -57,6 +57,7 @@ struct weir_comm_wire {
     entry           job[QUEUE];
     uint64_t        graph, run; /* that the device's thread is in */
     uint64_t        posted, done;
+    weir_comm_stats stats;
     weir_status     opening;    /* how it ended */
     weir_status     broken;     /* WEIR_OK: not */
     weir_failure    failure;    /* of opening, or why it is broken */
@@ -358,6 +359,13 @@ static weir_status prepare(weir_comm_wire *w)
     return WEIR_ERR_NOMEM;
 }
 
+static void count_one(weir_comm_wire *w, const weir_collective *job, double seconds)
+{
+    w->stats.collectives++;
+    w->stats.bytes += (uint64_t)job->count * weir_dtype_size(job->dtype);
+    w->stats.wire_ms += 1e3 * seconds;
+}
+
 /* Performs what is posted until the communicator is closed. The lock is held. */
 static void serve(weir_comm_wire *w)
 {
@@ -372,11 +380,14 @@ static void serve(weir_comm_wire *w)
         if (!busy)
             idle(w);
         const entry *const job = &w->job[w->done % QUEUE];
+        const double       begin = weir_now();
         pthread_mutex_unlock(&w->lock);
         const weir_status status = busy ? perform(w, job) : hear(w);
         pthread_mutex_lock(&w->lock);
         if (status != WEIR_OK)
             breaks(w, status);
+        else if (busy)
+            count_one(w, &job->job, weir_now() - begin);
         w->done += busy;
         pthread_cond_broadcast(&w->done_one);
     }
@@ -491,11 +502,23 @@ void weir_wire_at(weir_comm_wire *w, uint64_t graph, uint64_t run)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Waits until that many collectives are done. The lock is held. */
+static void wait_until_done(weir_comm_wire *w, uint64_t ticket)
+{
+    const double begin = weir_now();
+
+    if (w->done >= ticket)
+        return;
+    while (w->done < ticket)
+        pthread_cond_wait(&w->done_one, &w->lock);
+    w->stats.waited_ms += 1e3 * (weir_now() - begin);
+}
+
 uint64_t weir_wire_post(weir_comm_wire *w, const weir_collective *job)
 {
     pthread_mutex_lock(&w->lock);
-    while (w->posted - w->done >= QUEUE)
-        pthread_cond_wait(&w->done_one, &w->lock);
+    if (w->posted >= QUEUE)
+        wait_until_done(w, w->posted - QUEUE + 1);
     w->job[w->posted++ % QUEUE] = (entry){*job, w->graph, w->run};
     const uint64_t ticket = w->posted;
     pthread_cond_signal(&w->work);
@@ -507,12 +530,19 @@ weir_status weir_wire_wait(weir_comm_wire *w, uint64_t ticket)
 {
     pthread_mutex_lock(&w->lock);
     w->waited = true;
-    while (w->done < ticket)
-        pthread_cond_wait(&w->done_one, &w->lock);
+    wait_until_done(w, ticket);
     w->waited = false;
     const weir_status status = w->broken;
     if (status != WEIR_OK)
         weir_failure_set(&w->failure);
     pthread_mutex_unlock(&w->lock);
     return status;
+}
+
+weir_comm_stats weir_wire_stats(weir_comm_wire *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const weir_comm_stats stats = w->stats;
+    pthread_mutex_unlock(&w->lock);
+    return stats;
 }

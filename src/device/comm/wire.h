@@ -42,6 +42,9 @@ uint64_t weir_wire_post(weir_comm_wire *w, const weir_collective *job);
  * failure that has broken the communicator. */
 weir_status weir_wire_wait(weir_comm_wire *w, uint64_t ticket);
 
+/* What was done so far. */
+weir_comm_stats weir_wire_stats(weir_comm_wire *w);
+
 /* ---- for rounds.c, on the wire thread ---- */
 
 /* Adds a message to the next exchange; one of 0 bytes is left out. */

@@ -140,6 +140,37 @@ CASE(moves_of_every_kind)
         ranks_run(all, world, NULL, move_body, NULL);
 }
 
+static void stats_body(rank *r)
+{
+    enum { N = 5000 };
+    float           x[N];
+    weir_comm_stats before, after, left;
+
+    CHECK_OR_RETURN(r->c != NULL);
+    CHECK_OK(weir_comm_stats_of(r->c, &before));
+    for (int i = 0; i < 3; i++) {
+        operand(r->rank, x, N);
+        CHECK_OK(run(r, WEIR_ALL_REDUCE, -1, N, x, x));
+    }
+    CHECK_OK(weir_comm_stats_of(r->c, &after));
+    CHECK(after.collectives == before.collectives + 3);
+    CHECK(after.bytes == before.bytes + 3 * sizeof x);
+    CHECK(after.wire_ms > before.wire_ms && after.waited_ms > before.waited_ms);
+    weir_comm_leave(r->c);
+    CHECK_OK(weir_comm_stats_of(r->c, &left));
+    CHECK(left.collectives == after.collectives && left.bytes == after.bytes);
+    CHECK(left.wire_ms == after.wire_ms && left.waited_ms == after.waited_ms);
+    CHECK_STATUS(weir_comm_stats_of(r->c, NULL), WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_comm_stats_of(NULL, &left), WEIR_ERR_INVALID);
+}
+
+CASE(stats_count_what_was_done)
+{
+    rank all[RANKS_MOST];
+
+    ranks_run(all, 2, NULL, stats_body, NULL);
+}
+
 static void equal_body(rank *r)
 {
     bool   equal = false;
@@ -267,8 +298,11 @@ CASE(alone_nothing_is_sent)
     weir_comm   *c = weir_comm_open("auto", d, NULL);
     double       a = 1, b = 1;
     bool         equal = false;
+    weir_comm_stats stats = {.collectives = 1, .wire_ms = 1};
 
     CHECK_OR_RETURN(c != NULL);
+    CHECK_OK(weir_comm_stats_of(c, &stats));
+    CHECK(stats.collectives == 0 && stats.bytes == 0 && stats.wire_ms == 0);
     CHECK(weir_comm_rank(c) == 0 && weir_comm_world(c) == 1);
     CHECK(weir_comm_rank(NULL) == 0 && weir_comm_world(NULL) == 1);
     CHECK_OK(weir_comm_measure(c, &a, &b));

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Communicator"]
 
+STATS = ("collectives", "bytes", "wire_ms", "waited_ms")
+
 _handles: list[capi.weir_comm] = []     # graphs may use them until the program ends
 
 
@@ -61,6 +63,15 @@ class Communicator:
 
     def __repr__(self) -> str:
         return f"<weir.comm.Communicator {capi.weir_comm_text(self.handle)}>"
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """What was done since the beginning, as a dict: collectives and their bytes, wire_ms in
+        which one was under way, waited_ms in which this rank waited for one; see
+        weir_comm_stats."""
+        numbers = capi.weir_comm_stats()
+        capi.weir_comm_stats_of(self.handle, numbers)
+        return {name: getattr(numbers, name) for name in STATS}
 
     # -- leaving --
 

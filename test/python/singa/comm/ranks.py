@@ -63,6 +63,7 @@ def values(name, rank, world):
                     step.run()
                 found[f"{what} {graph}"] = [y.numpy().tolist(), dx.numpy().tolist()]
         found["equal"] = [comm.equal(b"same"), comm.equal(bytes([rank]))]
+        found["stats"] = comm.stats
         constant, per_byte = comm.measure()
         found["measured"] = constant > 0 and per_byte >= 0
     return found

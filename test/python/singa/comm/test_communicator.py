@@ -26,6 +26,9 @@ def test_values_and_gradients():
                         "reduce_scatter": np.concatenate(w)}[what]
                 np.testing.assert_array_equal(dx, want)
     assert all(one["equal"] == [True, False] and one["measured"] for one in found)
+    assert all(sorted(one["stats"]) == ["bytes", "collectives", "waited_ms", "wire_ms"] and
+               all(value > 0 for value in one["stats"].values()) for one in found)
+    assert found[0]["stats"]["bytes"] == found[1]["stats"]["bytes"] > 0
 
 
 def test_messages():
