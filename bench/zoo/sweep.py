@@ -110,7 +110,7 @@ def run_one(package, name, batch_size, steps):
     """The numbers of one model, for a row."""
     import weir.torch
     net, loss_fn, batch = models.build(package, name, batch_size)
-    row = {"batch": batch_size, "shape": list(batch[0].shape[1:]),
+    row = {"batch": batch_size, "shape": list(batch[0].shape[1:]), "steps": steps,
            "parameters": sum(p.numel() for p in net.parameters())}
     start = copy.deepcopy(net)
     losses, grads = eager(copy.deepcopy(net), loss_fn, batch, steps, 2)

@@ -9,8 +9,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from machine import machine     # noqa: E402
 
 HEAD = """\
-| model | batch | parameters | loss | gradients | PyTorch, itself | losses | step peak, bytes |
-|---|---|---:|---:|---:|---:|---:|---:|"""
+| model | batch | parameters | loss | gradients | PyTorch, itself | losses | of | step peak, bytes |
+|---|---|---:|---:|---:|---:|---:|---:|---:|"""
 
 
 def number(x):
@@ -22,7 +22,7 @@ def line(row):
     same = "" if row["planned"] == row["measured"] else f", measured {row['measured']:,}"
     itself = " / ".join(number(x) for x in row["self"])
     return (f"| {row['name']} | {size} | {row['parameters']:,} | {number(row['loss'])} | "
-            f"{number(row['gradients'])} | {itself} | {number(row['losses'])} | "
+            f"{number(row['gradients'])} | {itself} | {number(row['losses'])} | {row['steps']} | "
             f"{row['planned']:,}{same} |")
 
 
@@ -42,8 +42,8 @@ def beside_f64(row):
 
 def differing(row):
     return (f"- {row['name']}: loss {number(row['loss'])}, gradients {number(row['gradients'])} "
-            f"({row['worst']}), losses {number(row['losses'])}, PyTorch from itself "
-            f"{' / '.join(number(x) for x in row['self'])}{beside_f64(row)}")
+            f"({row['worst']}), losses {number(row['losses'])} of {row['steps']}, PyTorch from "
+            f"itself {' / '.join(number(x) for x in row['self'])}{beside_f64(row)}")
 
 
 def show(package, own):
