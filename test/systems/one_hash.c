@@ -1,6 +1,6 @@
 /* one_hash.c - training by drawn numbers of ranks, budgets and buckets: the same bits each time.
  *
- *   one_hash COUNT [SEED]
+ *   one_hash COUNT [SEED [STEPS]]
  *
  * A step has 8 micro-batches, which one process computes, or 2, 4 or 8 ranks share out. In order
  * tree all of them must end with the same parameters, states of the optimiser, running statistics
@@ -15,7 +15,9 @@
 
 #include "weir.h"
 
-enum { PARTS = 8, STEPS = 3, ROWS = 4, SIDE = 8, CLASSES = 10, TOKENS = 8, VOCABULARY = 17 };
+enum { PARTS = 8, ROWS = 4, SIDE = 8, CLASSES = 10, TOKENS = 8, VOCABULARY = 17 };
+
+static int steps = 3;
 
 typedef enum net { DROPOUT, NORM, GPT, MIXED, NETS } net;
 
@@ -153,7 +155,7 @@ static weir_status train(job *j)
     weir_step *const use = own > 1 ? weir_step_new(j->d, apply, j, &options) : NULL;
     weir_status      s = one && (use || own == 1) ? WEIR_OK : weir_error_status();
 
-    for (int step = 0; step < STEPS && s == WEIR_OK; step++) {
+    for (int step = 0; step < steps && s == WEIR_OK; step++) {
         for (int i = 0; i < own && s == WEIR_OK; i++) {
             s = write_part(j, step, first + i);
             s = s == WEIR_OK ? weir_step_run(one) : s;
@@ -274,19 +276,37 @@ static way draw(int i, uint64_t *random)
     return w;
 }
 
-static bool is_infeasible(const outcome *out)
+/* The bytes that the sentence about a budget that is too small asks for; 0: it is about something
+ * else. */
+static uint64_t smallest_of(const outcome *out)
 {
-    return out->status != WEIR_OK && strstr(out->sentence, "the smallest that works");
+    static const char words[] = "the smallest that works is ";
+    const char *const at = out->status != WEIR_OK ? strstr(out->sentence, words) : NULL;
+
+    return at ? strtoull(at + sizeof words - 1, NULL, 10) : 0;
+}
+
+/* Runs the ranks. Where no plan meets a drawn budget, within the smallest that one meets: of the
+ * graph that accumulates, then of the one that applies. */
+static void run_within(way *w, char bytes[32], outcome *out)
+{
+    run(w, out);
+    for (int i = 0; i < 2 && smallest_of(out) > 0; i++) {
+        snprintf(bytes, 32, "%" PRIu64, smallest_of(out));
+        w->budget = bytes;
+        run(w, out);
+    }
 }
 
 int main(int argc, char **argv)
 {
     outcome want[NETS];
-    int     bad = 0, infeasible = 0;
+    int     bad = 0;
 
-    if (argc < 2 || argc > 3)
-        return fprintf(stderr, "usage: one_hash COUNT [SEED]\n"), 2;
+    if (argc < 2 || argc > 4)
+        return fprintf(stderr, "usage: one_hash COUNT [SEED [STEPS]]\n"), 2;
     const int count = atoi(argv[1]);
+    steps = argc > 3 ? atoi(argv[3]) : steps;
     uint64_t  random = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 
     for (int k = 0; k < NETS; k++) {
@@ -296,20 +316,18 @@ int main(int argc, char **argv)
         bad += want[k].status != WEIR_OK || (k == MIXED && want[k].skipped == 0);
     }
     for (int i = 0; i < count; i++) {
-        const way w = draw(i, &random);
-        outcome   out;
-        run(&w, &out);
-        const bool none = is_infeasible(&out), good = out.status == WEIR_OK &&
-                                                      out.hash == want[w.kind].hash;
-        infeasible += none;
-        bad += !good && !none;
+        way     w = draw(i, &random);
+        char    bytes[32];
+        outcome out;
+        run_within(&w, bytes, &out);
+        const bool good = out.status == WEIR_OK && out.hash == want[w.kind].hash;
+        bad += !good;
         printf("%s: %d x %d, graph %s, budget %s, buckets of %zu bytes, %s: %016" PRIx64 " %s\n",
-               good ? "ok" : none ? "infeasible" : "FAILED", w.ranks, PARTS / w.ranks,
+               good ? "ok" : "FAILED", w.ranks, PARTS / w.ranks,
                w.graph ? "on" : "off", w.budget ? w.budget : "none", w.bucket, net_name[w.kind],
                out.hash, out.sentence);
         fflush(stdout);
     }
-    printf("one_hash: %d of %d have the hash, %d have an infeasible budget, %d failed\n",
-           count - infeasible - bad, count, infeasible, bad);
+    printf("one_hash: %d passed, %d failed\n", count + NETS - bad, bad);
     return bad > 0;
 }
