@@ -12,7 +12,7 @@ typedef struct way {
     int         per_rank;       /* micro-batches that each rank accumulates; 0: weir_minimize */
     const char *budget, *last_budget;   /* last_budget: of the last rank, if not NULL */
     size_t      bucket;
-    uint64_t    bits[RANKS_MOST];       /* of parameters and states afterwards */
+    uint64_t   *bits;           /* [ranks] of parameters and states afterwards */
 } way;
 
 typedef struct trained {
@@ -172,11 +172,14 @@ static uint64_t together(way *w, int world, const char *order)
 {
     rank          all[RANKS_MOST];
     ranks_options o = {.comm = {.order = order}};
+    uint64_t      bits[RANKS_MOST] = {0};
 
+    w->bits = bits;
     ranks_run(all, world, &o, train_body, w);
+    w->bits = NULL;
     for (int i = 1; i < world; i++)
-        CHECK(w->bits[i] == w->bits[0]);
-    return w->bits[0];
+        CHECK(bits[i] == bits[0]);
+    return bits[0];
 }
 
 CASE(ranks_have_the_bits_of_one_that_accumulates)
