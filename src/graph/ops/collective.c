@@ -149,15 +149,10 @@ static weir_status recv_grad(weir_grad *g)
     }
 
 COLLECTIVE(all_reduce, 1, 1, sum_infer, all_reduce_grad);
-/* Programs cannot record it. */
-static weir_status split_infer(weir_call *c)
-{
-    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
-}
 
 /* An all_reduce in two calls (graph/plan/collectives.c): the first returns while the wire may still
  * read its input and write its output; the second, of the output, waits until it does not. */
-COLLECTIVE(all_reduce_start, 1, 1, split_infer, all_reduce_grad);
+COLLECTIVE(all_reduce_start, 1, 1, weir_infer_planner_only, all_reduce_grad);
 
 const weir_opdef weir_op_all_reduce_wait = {
     .name = "all_reduce_wait",
@@ -165,7 +160,7 @@ const weir_opdef weir_op_all_reduce_wait = {
     .nin_min = 1,
     .nin_max = 1,
     .nout = 0,
-    .infer = split_infer,
+    .infer = weir_infer_planner_only,
     .flops = weir_flops_none,
 };
 

@@ -95,6 +95,11 @@ void weir_out_like(weir_call *c, int i, int j)
     weir_out_dense(c, i, &c->in[j].desc);
 }
 
+weir_status weir_infer_planner_only(weir_call *c)
+{
+    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
+}
+
 weir_status weir_infer_like(weir_call *c)
 {
     weir_out_like(c, 0, 0);

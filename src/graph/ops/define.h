@@ -53,6 +53,9 @@ weir_status weir_check_broadcast(const weir_call *c, weir_desc *out);
 /* The infer function of calls whose output 0 has type and shape of input 0. */
 weir_status weir_infer_like(weir_call *c);
 
+/* Refuses: programs cannot record the operation. Planners, which insert it, set its results. */
+weir_status weir_infer_planner_only(weir_call *c);
+
 /* ---- costs ---- */
 
 double weir_flops_none(const weir_call *c);     /* moves data only */

@@ -5,18 +5,13 @@
  * stochastically, so that the expected value is exact. */
 #include "graph/ops/define.h"
 
-static weir_status quantize_infer(weir_call *c)
-{
-    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
-}
-
 const weir_opdef weir_op_quantize = {
     .name = "quantize",
     .flags = WEIR_RANDOM,
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,
-    .infer = quantize_infer,
+    .infer = weir_infer_planner_only,
     .flops = weir_flops_input,
 };
 
@@ -26,5 +21,5 @@ const weir_opdef weir_op_dequantize = {
     .nin_min = 1,
     .nin_max = 1,
     .nout = 1,
-    .infer = quantize_infer,
+    .infer = weir_infer_planner_only,
 };

@@ -6,19 +6,13 @@
  * the same memory. Like updates, these nodes keep their positions and run once. */
 #include "graph/ops/define.h"
 
-/* Programs cannot record it: the planner determines the output's layout. */
-static weir_status spill_infer(weir_call *c)
-{
-    return weir_call_fail(WEIR_ERR_STATE, c, "is inserted by planners only");
-}
-
 const weir_opdef weir_op_spill_out = {
     .name = "spill_out",
     .flags = WEIR_UPDATE,
     .nin_min = 1,
     .nin_max = 1,
     .nout = 0,
-    .infer = spill_infer,
+    .infer = weir_infer_planner_only,
     .flops = weir_flops_none,
 };
 
@@ -28,7 +22,7 @@ const weir_opdef weir_op_spill_in = {
     .nin_min = 0,
     .nin_max = 0,
     .nout = 1,
-    .infer = spill_infer,
+    .infer = weir_infer_planner_only,
     .flops = weir_flops_none,
 };
 
@@ -38,6 +32,6 @@ const weir_opdef weir_op_spill_wait = {
     .nin_min = 1,
     .nin_max = 1,
     .nout = 0,
-    .infer = spill_infer,
+    .infer = weir_infer_planner_only,
     .flops = weir_flops_none,
 };
