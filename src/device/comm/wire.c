@@ -505,10 +505,9 @@ void weir_wire_at(weir_comm_wire *w, uint64_t graph, uint64_t run)
 /* Waits until that many collectives are done. The lock is held. */
 static void wait_until_done(weir_comm_wire *w, uint64_t ticket)
 {
-    const double begin = weir_now();
-
     if (w->done >= ticket)
         return;
+    const double begin = weir_now();
     while (w->done < ticket)
         pthread_cond_wait(&w->done_one, &w->lock);
     w->stats.waited_ms += 1e3 * (weir_now() - begin);
