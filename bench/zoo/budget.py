@@ -2,13 +2,13 @@
 """budget.py - ten models of PyTorch trained in Weir within half of PyTorch's own step peak.
 
 Usage: PYTHONPATH=build/python python3 bench/zoo/budget.py [--only NAME[,NAME]] [--share 0.5]
-           [--precision bf16] [--out ROWS] [--show ROWS...]
+           [--precision bf16] [--rounds 5] [--out ROWS] [--show ROWS...]
 
 A step peak is the memory that a step has beyond parameters, the optimiser's state and the batch.
 PyTorch's is the highest sum of what its allocator gave out, by its profiler; what libraries keep
 inside themselves is not in it. Weir's budget is its persistent bytes plus that share of PyTorch's
-step peak. --precision: the step of Weir in that type, PyTorch's under autocast. --out adds a line
-of JSON for each model; --show prints the tables of such files.
+step peak. --precision: the step of Weir in that type, PyTorch's under autocast. --rounds: of steps
+in turn. --out adds a line of JSON for each model; --show prints the tables of such files.
 
 The first table:
     activations    of PyTorch's peak, persistent bytes included; gradients are not counted
@@ -59,7 +59,6 @@ TEN = {
                                    "intermediate_size": 1408, "num_attention_heads": 8}),
 }
 STEPS = 3       # whose bits are compared
-ROUNDS = 5      # of steps in turn
 
 
 def built(name):
@@ -152,7 +151,7 @@ def compiled(name, precision):
     return step, time.perf_counter() - begin
 
 
-def beside(name, precision, budget):
+def beside(name, precision, budget, rounds):
     """The step within the budget, PyTorch's and torch.compile's, in turn."""
     step, own, row = in_weir(name, precision, budget)       # before PyTorch's step holds memory
     net, loss_fn, batch = built(name)
@@ -167,18 +166,18 @@ def beside(name, precision, budget):
     for each in (lambda: step(*own), theirs, best):
         each()
     row["times"] = [[seconds(each) for each in (lambda: step(*own), theirs, best)]
-                    for _ in range(ROUNDS)]
+                    for _ in range(rounds)]
     return row
 
 
-def row_of(name, precision, share, limit):
+def row_of(name, precision, share, rounds, limit):
     """The numbers of one model."""
     theirs = forked(limit, in_eager, name, precision)
     free = forked(limit, alone, name, precision) if "error" not in theirs else theirs
     if "error" in free:
         return {"name": name, **free}
     budget = free["persistent_bytes"] + int(share * theirs["peak"])
-    row = forked(limit, beside, name, precision, budget)
+    row = forked(limit, beside, name, precision, budget, rounds)
     return {"name": name, "batch": TEN[name][1], "budget": budget, "share": share,
             "precision": precision, "eager": theirs, "free": free, **row}
 
@@ -237,6 +236,7 @@ def main():
     parser.add_argument("--only", help="names, separated by commas")
     parser.add_argument("--share", type=float, default=0.5, help="of PyTorch's step peak")
     parser.add_argument("--precision", choices=PRECISIONS, default="f32")
+    parser.add_argument("--rounds", type=int, default=5, help="of steps in turn")
     parser.add_argument("--limit", type=float, default=900, help="seconds for each of three runs")
     parser.add_argument("--out", help="JSON lines, one for each model, as they are done")
     parser.add_argument("--show", nargs="+", metavar="ROWS", help="files of --out: their tables")
@@ -248,7 +248,7 @@ def main():
                 rows += [json.loads(each) for each in lines]
     else:
         for name in args.only.split(",") if args.only else TEN:
-            rows.append(row_of(name, args.precision, args.share, args.limit))
+            rows.append(row_of(name, args.precision, args.share, args.rounds, args.limit))
             if args.out:
                 with open(args.out, "a", encoding="utf-8") as out:
                     print(json.dumps(rows[-1]), file=out)
