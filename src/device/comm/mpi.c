@@ -3,8 +3,14 @@
  *
  * Point-to-point messages on communicators of its own carry everything: an MPI's reductions add in
  * an order that depends on ranks and sizes, and move nothing while nobody calls MPI. Only the wire
- * thread calls MPI, so MPI_THREAD_FUNNELED is enough where it starts MPI itself. */
-#include <limits.h>
+ * thread calls MPI, so MPI_THREAD_FUNNELED is enough where it starts MPI itself.
+ *
+ * Messages are sent in pieces of at most PIECE bytes, DEPTH of each under way. Before a long message
+ * an MPI asks the receiver, and over TCP the answer waits behind what is being sent the other way:
+ * of two ranks that exchange whole messages of MiB, the one that begins a moment later sends when
+ * the other is done, at half of the link's rate. Pieces go without asking, and the queue in front
+ * of an acknowledgement stays short. On a test link of 1 Gbit/s more than 128 KiB under way took
+ * up to 1.5 times as long. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +18,7 @@
 #include "device/comm/comm.h"
 #include "device/plugin.h"
 
-enum { NOTES = 64, TAG = 1 };
+enum { NOTES = 64, TAG = 1, PIECE = 32 << 10, DEPTH = 4 };
 
 #ifndef WEIR_MPI_NAME
 #error "WEIR_MPI_NAME is the name of the MPI"
@@ -26,13 +32,20 @@ typedef struct note {
     MPI_Request request;
 } note;
 
+/* A message of the exchange at hand. Piece k has request k % DEPTH. */
+typedef struct message {
+    weir_move  *move;
+    bool        sent;           /* else received */
+    size_t      begun, done;    /* pieces */
+    MPI_Request request[DEPTH];
+} message;
+
 typedef struct mpi {
-    MPI_Comm     data, notes;
-    bool         mine;          /* MPI was started here, and is finished here */
-    weir_move   *send, *recv;   /* of the exchange at hand */
-    int          ns, nr;
-    MPI_Request *request;       /* [4 world] of send, then of recv */
-    note         note[NOTES];
+    MPI_Comm data, notes;
+    bool     mine;              /* MPI was started here, and is finished here */
+    message *message;           /* [4 world], n of them in use */
+    int      n;
+    note     note[NOTES];
 } mpi;
 
 static mpi *mpi_of(const weir_comm_link *l)
@@ -89,9 +102,8 @@ static weir_status join(weir_comm_link *l, mpi *m)
     TRY_MPI("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(m->notes, MPI_ERRORS_RETURN));
     TRY_MPI("MPI_Comm_rank", MPI_Comm_rank(m->data, &l->rank));
     TRY_MPI("MPI_Comm_size", MPI_Comm_size(m->data, &l->world));
-    const size_t bytes = 4 * (size_t)l->world * sizeof(MPI_Request);
-    m->request = host->alloc(bytes);
-    return m->request ? WEIR_OK : WEIR_ERR_NOMEM;
+    m->message = host->alloc(4 * (size_t)l->world * sizeof *m->message);
+    return m->message ? WEIR_OK : WEIR_ERR_NOMEM;
 }
 
 static weir_status mpi_open(weir_comm_link *l, const char *spec)
@@ -124,57 +136,76 @@ static void mpi_close(weir_comm_link *l, bool orderly)
     }
     if (orderly && m->mine)
         (void)MPI_Finalize();
-    host->free(m->request);
-    if (orderly)
-        host->free(m);          /* else requests that are under way still use it */
+    if (!orderly)
+        return;                 /* requests that are under way still use the memory */
+    host->free(m->message);
+    host->free(m);
 }
 
 /* ---- messages ---- */
+
+static size_t pieces_of(const message *one)
+{
+    return (one->move->bytes + PIECE - 1) / PIECE;
+}
+
+static size_t bytes_of(const message *one, size_t piece)
+{
+    const size_t left = one->move->bytes - piece * PIECE;
+
+    return left < PIECE ? left : PIECE;
+}
+
+/* Posts the next pieces, as many as may be under way. */
+static weir_status post_pieces(const mpi *m, message *one)
+{
+    for (; one->begun < pieces_of(one) && one->begun < one->done + DEPTH; one->begun++) {
+        char *const        at = (char *)one->move->at + one->begun * PIECE;
+        const int          bytes = (int)bytes_of(one, one->begun), peer = one->move->peer;
+        MPI_Request *const request = &one->request[one->begun % DEPTH];
+        if (one->sent)
+            TRY_MPI("MPI_Isend", MPI_Isend(at, bytes, MPI_BYTE, peer, TAG, m->data, request));
+        else
+            TRY_MPI("MPI_Irecv", MPI_Irecv(at, bytes, MPI_BYTE, peer, TAG, m->data, request));
+    }
+    return WEIR_OK;
+}
 
 static weir_status mpi_exchange(weir_comm_link *l, weir_move *send, int ns, weir_move *recv, int nr)
 {
     mpi *const m = mpi_of(l);
 
-    m->send = send;
-    m->recv = recv;
-    m->ns = ns;
-    m->nr = nr;
-    for (int i = 0; i < ns + nr; i++) {
-        const weir_move *const one = i < ns ? &send[i] : &recv[i - ns];
-        m->request[i] = MPI_REQUEST_NULL;
-        if (one->bytes > INT_MAX)
-            return host->fail(WEIR_ERR_COMM, "a message of %zu bytes is too large for MPI",
-                              one->bytes);
-    }
+    m->n = 0;
     for (int i = 0; i < nr; i++)
-        TRY_MPI("MPI_Irecv", MPI_Irecv(recv[i].at, (int)recv[i].bytes, MPI_BYTE, recv[i].peer, TAG,
-                                       m->data, &m->request[ns + i]));
+        m->message[m->n++] = (message){.move = &recv[i]};
     for (int i = 0; i < ns; i++)
-        TRY_MPI("MPI_Isend", MPI_Isend(send[i].at, (int)send[i].bytes, MPI_BYTE, send[i].peer, TAG,
-                                       m->data, &m->request[i]));
+        m->message[m->n++] = (message){.move = &send[i], .sent = true};
+    for (int i = 0; i < m->n; i++)
+        WEIR_TRY(post_pieces(m, &m->message[i]));
     return WEIR_OK;
 }
 
-/* Tests one message; a received one must have the expected size. */
-static weir_status test_one(mpi *m, int i)
+/* Tests the pieces of a message, in their order; a received one must have the expected size. */
+static weir_status test_one(const mpi *m, message *one)
 {
-    weir_move *const one = i < m->ns ? &m->send[i] : &m->recv[i - m->ns];
-    MPI_Status       status;
-    int              done = 0, got = 0;
-
-    if (one->done)
-        return WEIR_OK;
-    const int code = MPI_Test(&m->request[i], &done, &status);
-    if (code != MPI_SUCCESS)
-        return fail_mpi(i < m->ns ? "a send" : "a receive", code);
-    one->done = done != 0;
-    if (!done || i < m->ns)
-        return WEIR_OK;
-    (void)MPI_Get_count(&status, MPI_BYTE, &got);
-    if ((size_t)got != one->bytes)
-        return host->fail(WEIR_ERR_COMM, "rank %d has sent %d bytes where %zu are expected",
-                          one->peer, got, one->bytes);
-    return WEIR_OK;
+    while (one->done < one->begun) {
+        MPI_Status status;
+        int        done = 0, got = 0;
+        const int  code = MPI_Test(&one->request[one->done % DEPTH], &done, &status);
+        if (code != MPI_SUCCESS)
+            return fail_mpi(one->sent ? "a send" : "a receive", code);
+        if (!done)
+            break;
+        const size_t bytes = bytes_of(one, one->done++);
+        if (one->sent)
+            continue;
+        (void)MPI_Get_count(&status, MPI_BYTE, &got);
+        if ((size_t)got != bytes)
+            return host->fail(WEIR_ERR_COMM, "rank %d has sent %d bytes where %zu are expected",
+                              one->move->peer, got, bytes);
+    }
+    one->move->done = one->done == pieces_of(one);
+    return post_pieces(m, one);
 }
 
 static weir_status mpi_test(weir_comm_link *l, bool *done, int *peer)
@@ -182,11 +213,12 @@ static weir_status mpi_test(weir_comm_link *l, bool *done, int *peer)
     mpi *const m = mpi_of(l);
 
     *done = true;
-    for (int i = 0; i < m->ns + m->nr; i++) {
-        const weir_move *const one = i < m->ns ? &m->send[i] : &m->recv[i - m->ns];
-        WEIR_TRY(test_one(m, i));
-        *done &= one->done;
-        *peer = one->done ? *peer : one->peer;
+    for (int i = 0; i < m->n; i++) {
+        weir_move *const move = m->message[i].move;
+        if (!move->done)
+            WEIR_TRY(test_one(m, &m->message[i]));
+        *done &= move->done;
+        *peer = move->done ? *peer : move->peer;
     }
     return WEIR_OK;
 }
@@ -225,7 +257,7 @@ static bool mpi_noted(weir_comm_link *l, int *from, uint64_t word[WEIR_NOTE_WORD
 /* What MPI itself holds is not known. */
 static size_t mpi_overhead(const weir_comm_link *l)
 {
-    return sizeof(mpi) + 4 * (size_t)l->world * sizeof(MPI_Request);
+    return sizeof(mpi) + 4 * (size_t)l->world * sizeof(message);
 }
 
 static const weir_comm_ops table = {
