@@ -32,9 +32,9 @@ weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)
 weir_sources(test_device test/device device kernel kernel_table limits process resources)
 weir_sources(test_device test/device/comm launcher local order wire)
-weir_sources(test_device test/device/cpu amx batch conv drive_kernel elementwise gelu half isa loss
-    matmul move norm onednn_memory openblas overrun pack pool2d quantize reduce scratch sign update
-    widens)
+weir_sources(test_device test/device/cpu amx batch conv drive_kernel elementwise gelu half half_work
+    isa loss lstm matmul move norm onednn_memory openblas overrun pack pool2d quantize reduce
+    scratch sign update widens)
 weir_sources(test_device test/device/memory block guard pool)
 weir_sources(test_device test/device/offload spill spill_env spill_fault)
 weir_sources(test_device test/device/sim sim)

@@ -3,14 +3,15 @@
  * The input's part of the gates, x W_ih + b, has been computed for all steps; the op adds the
  * state's part and applies the recurrence. Its outputs are the gates after their activation
  * functions, the cells and the outputs, from which the gradient is computed: that of the sums by
- * an op, that of w_hh as one product over all steps. */
+ * an op, that of w_hh as one product over all steps. In mixed precision the op has the type of the
+ * products. */
 #include "graph/ops/define.h"
 
 /* ---- sums of gates (t,n,4w), w_hh (4w,w), h0, c0 (n,w) -> gates (t,n,4w), h, c (t,n,w) ---- */
 
 static weir_status lstm_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     WEIR_TRY(weir_check_ndim(c, 0, "sums", 3));
     WEIR_TRY(weir_check_ndim(c, 1, "w_hh", 2));
 
@@ -91,7 +92,7 @@ const weir_opdef weir_op_lstm = {
     .nin_min = 4,
     .nin_max = 4,
     .nout = 3,
-    .autocast_f32 = 15,
+    .autocast_half = 15,
     .inplace = 1,
     .reads_in = 1 << 1 | 1 << 2 | 1 << 3,
     .reads_out = 7,
@@ -105,7 +106,7 @@ const weir_opdef weir_op_lstm = {
 
 static weir_status lstm_grad_infer(weir_call *c)
 {
-    WEIR_TRY(weir_check_floats(c));
+    WEIR_TRY(weir_check_any_floats(c));
     weir_out_like(c, 0, 0);
     weir_out_like(c, 1, 3);
     weir_out_like(c, 2, 3);

@@ -177,7 +177,7 @@ static weir_tensor *one_pass(pass *p, weir_tensor *x)
 
     if (!rows || !p->h || (p->gates == 4 && !p->c))
         return NULL;
-    if (p->gates == 4 && !p->mask && !weir_is_half(x->layout.desc.dtype))
+    if (p->gates == 4 && !p->mask)
         return at_once(p, rows);
     weir_tensor *const all = weir_linear(rows, p->w->w_ih, p->w->b_ih);
     if (!all)

@@ -70,13 +70,14 @@ CASE(sequences_both_ways)
 {
     static const shape       shapes[] = {{1, 1, 1}, {3, 2, 3}, {7, 5, 12}, {2, 0, 3}, {4, 40, 20}};
     static const char *const wishes[] = {"own", "cublaslt"};
+    static const weir_dtype  types[] = {WEIR_F32, WEIR_F64, WEIR_F16, WEIR_BF16};
     for (size_t w = 0; w < 2; w++) {
         direct_env("WEIR_GEMM", wishes[w]);
         weir_device *const d = direct_open(), *const cpu = weir_device_open("cpu", NULL);
         CHECK_OR_RETURN(d && cpu);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            for (int k = 0; k < 4; k++)
-                sequence(d, cpu, &shapes[i], k % 2 ? WEIR_F64 : WEIR_F32, k / 2 != 0);
+            for (size_t k = 0; k < 2 * sizeof types / sizeof *types; k++)
+                sequence(d, cpu, &shapes[i], types[k / 2], k % 2 != 0);
         direct_env("WEIR_GEMM", NULL);
         weir_device_close(d);
         weir_device_close(cpu);

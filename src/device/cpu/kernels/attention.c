@@ -21,7 +21,6 @@
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/real.h"
-#include "device/cpu/kernels/widen.h"
 
 enum { SIDE = WEIR_ATTENTION_SIDE, UNIT = WEIR_ATTENTION_UNIT };
 
@@ -107,6 +106,14 @@ static size_t mask_size(const weir_attention_geometry *g)
     return weir_dtype_size(g->mask_type);
 }
 
+/* Where the gradient of the mask is summed over heads and batches: that of halves in f32, at the
+ * end of the workspace. */
+static char *mask_sums(const weir_kargs *k, const plan *p)
+{
+    return p->mask_sums > 0 ? (char *)k->work + p->work - (size_t)p->mask_sums * p->size
+                            : k->dst[p->g.dmask];
+}
+
 /* Sets what the optional operands say of head h of batch n. */
 static void find_extras(head *x, const weir_kargs *k, int64_t n, int64_t h)
 {
@@ -126,7 +133,7 @@ static void find_extras(head *x, const weir_kargs *k, int64_t n, int64_t h)
         x->mask = (char *)k->src[g->mask] +
                   (n * step[0] + h * step[1]) * (int64_t)mask_size(g);
     if (g->dmask >= 0)
-        x->dmask = (char *)k->dst[g->dmask] +
+        x->dmask = mask_sums(k, x->p) +
                    (n * g->dmask_step[0] + h * g->dmask_step[1]) * (int64_t)x->p->size;
     if (g->seed >= 0) {
         const float *const f = k->src[g->seed];
@@ -414,6 +421,15 @@ static void back_task(void *ctx, int64_t task)
             back_group(&x, k, n, h);
 }
 
+static void narrow_mask(void *ctx, int64_t task)
+{
+    const weir_kargs *const k = ctx;
+    const plan *const       p = k->state;
+    const int64_t           at = task * WEIR_TASK_ELEMENTS;
+    p->narrow(min64(WEIR_TASK_ELEMENTS, p->mask_sums - at), (uint16_t *)k->dst[p->g.dmask] + at,
+              mask_sums(k, p) + (size_t)at * p->size);
+}
+
 static weir_status run_back(const weir_kargs *k)
 {
     const plan *const                    p = k->state;
@@ -421,9 +437,11 @@ static weir_status run_back(const weir_kargs *k)
     weir_kargs                           own = *k;
     touch_end(k, p);
     if (g->dmask >= 0)
-        memset(k->dst[g->dmask], 0, weir_shape_bytes(&k->call->out[g->dmask].desc));
+        memset(mask_sums(k, p), 0,
+               (size_t)weir_shape_count(&k->call->out[g->dmask].desc) * p->size);
     if (g->b > 0)
         weir_parallel(k->threads, g->b / p->batches * (g->kv / p->heads), back_task, &own);
+    weir_parallel(k->threads, ceil_div(p->mask_sums, WEIR_TASK_ELEMENTS), narrow_mask, &own);
     return WEIR_OK;
 }
 
@@ -448,11 +466,7 @@ weir_status weir_cpu_attention(weir_device *d, const weir_call *c, weir_kernel *
     return choose(d, c, false, out);
 }
 
-/* The gradient of a mask of halves is summed in f32, over heads and batches: in a copy. */
 weir_status weir_cpu_attention_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const weir_attention_attr *const a = c->attr;
-    return a->mask_grad && weir_is_half(c->in[0].desc.dtype)
-               ? weir_cpu_widened(d, c, weir_cpu_attention_grad, out)
-               : choose(d, c, true, out);
+    return choose(d, c, true, out);
 }

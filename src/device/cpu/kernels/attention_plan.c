@@ -140,6 +140,8 @@ weir_attention_plan *weir_attention_plan_new(const weir_call *c, bool back, int 
     p->scratch = (p->g.seed < 0 ? 2 : 3) * p->block + 2 * p->vector + in_units(p->gemm) + UNIT;
     if (p->widen)
         plan_wide(p, back);
-    p->work = p->scratch * (size_t)threads;
+    if (p->g.dmask >= 0 && weir_is_half(c->out[p->g.dmask].desc.dtype))
+        p->mask_sums = weir_shape_count(&c->out[p->g.dmask].desc);
+    p->work = p->scratch * (size_t)threads + (size_t)p->mask_sums * p->size;
     return p;
 }

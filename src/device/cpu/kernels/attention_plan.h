@@ -31,7 +31,8 @@ typedef struct weir_attention_plan {
     weir_attention_products score, value;       /* q k^T; forward: p v, gradient: dy v^T */
     weir_attention_products dq, dk, dv;         /* ds k, ds^T q, p^T dy */
     size_t                  block, vector, gemm; /* scratch: scores, a row each, products */
-    size_t                  scratch, work;      /* bytes per worker; for all workers */
+    size_t                  scratch, work;      /* bytes per worker; for all, and mask_sums */
+    int64_t                 mask_sums;          /* elements of a half mask's gradient, in f32 */
 } weir_attention_plan;
 
 /* back: of the gradient. Plans scratch for a number of threads; NULL without memory. */

@@ -2,8 +2,9 @@
  *
  * Additions to rows are divided by ranges of table rows: each task reads all indices in order and
  * adds those in its range. So every element receives its additions in the order of the indices,
- * whatever the number of threads, and no two tasks write the same row. An index outside the table
- * fails the call before anything is written. */
+ * whatever the number of threads, and no two tasks write the same row. Halves are added in f32 and
+ * rounded once: a row receives all its additions together, found in a list of its indices. An index
+ * outside the table fails the call before anything is written. */
 #include <string.h>
 
 #include "core/attr.h"
@@ -11,12 +12,16 @@
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/common/div.h"
+#include "device/cpu/kernels/elementwise.h"
 #include "device/cpu/kernels/index.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/run.h"
 #include "device/cpu/kernels/widen.h"
 
-enum { RANGES = 16 };           /* most tasks of a scatter: each reads all indices */
+enum {
+    RANGES = 16,            /* most tasks of a scatter: each reads all indices */
+    PART = 256              /* elements of a row of halves that are added at a time */
+};
 
 typedef void (*add_fn)(int64_t n, void *to, const void *from);
 
@@ -28,6 +33,7 @@ typedef struct rows_state {
     int64_t    per_task, tasks;
     int        index;           /* input number of the indices */
     add_fn     add;             /* scatter only */
+    weir_half_fn widen, narrow; /* scatter of halves; else NULL */
     char       element[8];      /* one_hot: the element 1 */
 } rows_state;
 
@@ -146,6 +152,66 @@ static void scatter_task(void *ctx, int64_t task)
     }
 }
 
+/* Lists the indices of each table row in [first, last), the least first: k->work has each row's
+ * first one (v), then what follows each index (n); -1: none. */
+static void list_indices(const weir_kargs *k, int64_t first, int64_t last)
+{
+    const rows_state *const s = k->state;
+    int32_t *const          head = k->work, *const next = head + s->v;
+
+    for (int64_t row = first; row < last; row++)
+        head[row] = -1;
+    for (int64_t i = s->n - 1; i >= 0; i--) {
+        const int64_t at = index_at(s, k->src[s->index], i);
+        if (at < first || at >= last)
+            continue;
+        next[i] = head[at];
+        head[at] = (int32_t)i;
+    }
+}
+
+/* Row `row` of the table: that of x, or zeros, plus the updates in its list. */
+static void add_halves(const weir_kargs *k, int64_t row)
+{
+    const rows_state *const s = k->state;
+    const int32_t *const    head = k->work, *const next = head + s->v;
+    const uint16_t *const   update = k->src[s->index + 1];
+    const uint16_t *const   x = s->index == 0 ? NULL : (uint16_t *)k->src[0] + row * s->d;
+    uint16_t *const         to = (uint16_t *)k->dst[0] + row * s->d;
+
+    for (int64_t col = 0; col < s->d; col += PART) {
+        const int64_t n = min64(PART, s->d - col);
+        float         sum[PART] = {0}, wide[PART];
+        if (x)
+            s->widen(n, sum, x + col);
+        for (int64_t i = head[row]; i >= 0; i = next[i]) {
+            s->widen(n, wide, update + i * s->d + col);
+            add_f32(n, sum, wide);
+        }
+        s->narrow(n, to + col, sum);
+    }
+}
+
+/* scatter_task for halves. */
+static void half_task(void *ctx, int64_t task)
+{
+    const weir_kargs *const k = ctx;
+    const rows_state *const s = k->state;
+    const int32_t *const    head = k->work;
+    const int64_t           first = task * s->per_task, last = min64(s->v, first + s->per_task);
+
+    list_indices(k, first, last);
+    for (int64_t row = first; row < last; row++) {
+        char *const to = (char *)k->dst[0] + (size_t)row * s->row;
+        if (head[row] >= 0)
+            add_halves(k, row);
+        else if (s->index == 0)
+            memset(to, 0, s->row);
+        else if (k->src[0] != k->dst[0])
+            memcpy(to, (const char *)k->src[0] + (size_t)row * s->row, s->row);
+    }
+}
+
 static weir_status scatter_run(const weir_kargs *k)
 {
     const rows_state *const s = k->state;
@@ -153,42 +219,51 @@ static weir_status scatter_run(const weir_kargs *k)
 
     WEIR_TRY(weir_cpu_check_index(k, s->index, "index", s->v));
     if (s->row > 0 && s->v > 0)
-        weir_parallel(k->threads, s->tasks, scatter_task, &own);
+        weir_parallel(k->threads, s->tasks, s->widen ? half_task : scatter_task, &own);
     return WEIR_OK;
 }
 
 /* The inputs from `index` on are the indices (n) and the updates (n,d). */
 static weir_status scatter_choose(const weir_call *c, int index, weir_kernel *out)
 {
-    static const add_fn    add[] = {add_f32, add_f64, add_i32, add_i64, add_u8};
+    static const add_fn add[WEIR_DTYPES] = {[WEIR_F32] = add_f32, [WEIR_F64] = add_f64,
+                                            [WEIR_I32] = add_i32, [WEIR_I64] = add_i64,
+                                            [WEIR_U8] = add_u8};
     const weir_desc *const to = &c->out[0].desc;
+    const bool             half = weir_is_half(to->dtype);
 
-    if (to->dtype > WEIR_U8)
+    if (!add[to->dtype] && !half)
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel adds rows of %s",
                               weir_dtype_name(to->dtype));
     rows_state s = {.type = to->dtype, .wide = c->in[index].desc.dtype == WEIR_I64,
                     .v = to->dim[0], .n = c->in[index].desc.dim[0], .d = to->dim[1],
-                    .index = index, .add = add[to->dtype]};
+                    .index = index, .add = add[to->dtype],
+                    .widen = weir_cpu_widen(to->dtype), .narrow = weir_cpu_narrow(to->dtype)};
     s.row = (size_t)s.d * weir_dtype_size(s.type);
     const int64_t worth = (s.v + s.n) * s.d / WEIR_TASK_ELEMENTS;
     s.per_task = ceil_div(max64(1, s.v), max64(1, min64(RANGES, worth)));
     s.tasks = ceil_div(s.v, s.per_task);
-    return rows_choose(&s, scatter_run, out);
+    WEIR_TRY(rows_choose(&s, scatter_run, out));
+    out->work = half && s.row > 0 && s.v > 0 ? (size_t)(s.v + s.n) * sizeof(int32_t) : 0;
+    return WEIR_OK;
 }
 
-/* Halves are summed in f32 and rounded once. */
+/* More indices than a list of halves can hold: copies in f32. */
+static bool too_many(const weir_call *c, int index)
+{
+    return weir_is_half(c->out[0].desc.dtype) && c->in[index].desc.dim[0] > INT32_MAX;
+}
+
 weir_status weir_cpu_gather_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    if (weir_is_half(c->out[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_gather_grad, out);
-    return scatter_choose(c, 0, out);
+    return too_many(c, 0) ? weir_cpu_widened(d, c, weir_cpu_gather_grad, out)
+                          : scatter_choose(c, 0, out);
 }
 
 weir_status weir_cpu_scatter_add(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    if (weir_is_half(c->out[0].desc.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_scatter_add, out);
-    return scatter_choose(c, 1, out);
+    return too_many(c, 1) ? weir_cpu_widened(d, c, weir_cpu_scatter_add, out)
+                          : scatter_choose(c, 1, out);
 }
 
 /* ---- one-hot rows ---- */

@@ -19,6 +19,20 @@ typedef struct weir_lstm_loops {
                  const void *dh, const void *dc, const void *carry_h, void *carry_c, void *dgates);
 } weir_lstm_loops;
 
+/* Conversions of rows x cols elements between halves and f32, rounded once; rows are ldt and ldf
+ * elements apart. */
+typedef struct weir_lstm_halves {
+    void (*widen)(int64_t rows, int64_t cols, float *to, int64_t ldt, const uint16_t *from,
+                  int64_t ldf);
+    void (*narrow)(int64_t rows, int64_t cols, uint16_t *to, int64_t ldt, const float *from,
+                   int64_t ldf);
+} weir_lstm_halves;
+
+/* f16, bf16. */
+extern const weir_lstm_halves weir_lstm_halves_base[2];
+extern const weir_lstm_halves weir_lstm_halves_avx2[2];
+extern const weir_lstm_halves weir_lstm_halves_avx512[2];
+
 /* Indexed by weir_dtype: f32, f64. */
 extern const weir_lstm_loops weir_lstm_loops_base[2];
 extern const weir_lstm_loops weir_lstm_loops_avx2[2];

@@ -21,6 +21,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
+#include "device/cpu/kernels/elementwise.h"
 #include "device/cpu/kernels/widen.h"
 
 /* State: a product by lib, or by gemm after the bias has been written to the result. */
@@ -340,6 +341,7 @@ typedef struct batches {
     int64_t n, each, step;         /* products; per task; elements of a result */
     size_t  scratch;               /* bytes per worker; if products run one by one, of all */
     size_t  work;
+    weir_half_fn widen, narrow;    /* small products of halves: copies in f32, by each worker */
 } batches;
 
 static void batches_free(void *state)
@@ -352,17 +354,28 @@ static void batches_free(void *state)
 /* The operands of product i. */
 static void operands_of(const batches *p, const weir_kargs *k, int64_t i, void *src[2], void **dst)
 {
-    const size_t size = p->one.gemm.size;
-    int64_t      a = 0, b = 0, rest = i;
+    const weir_gemm *const g = &p->one.gemm;
+    int64_t                a = 0, b = 0, rest = i;
     for (int axis = p->ndim - 1; axis >= 0; axis--) {
         const int64_t at = rest % p->dim[axis];
         rest /= p->dim[axis];
         a += at * p->stride_a[axis];
         b += at * p->stride_b[axis];
     }
-    src[0] = (char *)k->src[0] + (size_t)a * size;
-    src[1] = (char *)k->src[1] + (size_t)b * size;
-    *dst = (char *)k->dst[0] + (size_t)(i * p->step) * size;
+    src[0] = (char *)k->src[0] + (size_t)a * g->size_a;
+    src[1] = (char *)k->src[1] + (size_t)b * g->size_b;
+    *dst = (char *)k->dst[0] + (size_t)(i * p->step) * g->size_c;
+}
+
+/* A small product of halves: the operands are widened in the worker's scratch. */
+static void run_widened(const batches *p, void *const src[2], void *dst, void *work)
+{
+    const weir_gemm_shape *const s = &p->one.gemm.shape;
+    float *const                 a = work, *const b = a + s->m * s->k, *const c = b + s->k * s->n;
+    p->widen(s->m * s->k, a, src[0]);
+    p->widen(s->k * s->n, b, src[1]);
+    weir_gemm_run(&p->one.gemm, a, b, c, false, NULL, NULL);
+    p->narrow(s->m * s->n, dst, c);
 }
 
 static void batch_task(void *ctx, int64_t task)
@@ -372,9 +385,12 @@ static void batch_task(void *ctx, int64_t task)
     char *const             work = k->work;
     for (int64_t i = task * p->each; i < min64(p->n, (task + 1) * p->each); i++) {
         void *src[2], *dst;
+        char *const own = work ? work + (size_t)weir_thread_index() * p->scratch : NULL;
         operands_of(p, k, i, src, &dst);
-        weir_gemm_run(&p->one.gemm, src[0], src[1], dst, false,
-                      work ? work + (size_t)weir_thread_index() * p->scratch : NULL, NULL);
+        if (p->widen)
+            run_widened(p, src, dst, own);
+        else
+            weir_gemm_run(&p->one.gemm, src[0], src[1], dst, false, own, NULL);
     }
 }
 
@@ -433,6 +449,37 @@ static weir_status plan_batches(weir_device *d, const weir_gemm_shape *s, batche
     return WEIR_OK;
 }
 
+/* Plans products of halves: by our own kernels, which convert as they pack, or if they are small in
+ * copies that each worker makes. False on a processor too old for those kernels. */
+static bool plan_half_batches(const weir_device *d, const weir_gemm_shape *s, batches *p)
+{
+    const weir_gemm_types types = {.a = s->dtype, .b = s->dtype, .c = s->dtype};
+    const double          volume = (double)s->m * (double)s->n * (double)s->k;
+    weir_gemm *const      g = &p->one.gemm;
+    weir_gemm_shape       wide = *s;
+    p->aside = volume < TOGETHER && (volume < TOGETHER_FEW || p->n > FEW);
+    p->each = volume > 0 ? max64(1, (int64_t)(TASK_VOLUME / volume)) : max64(1, p->n);
+    if (volume == 0) {
+        weir_gemm_plan_alone(g, s);
+    } else if (weir_gemm_plan_halves(g, s, &types)) {
+        g->serial |= p->aside;
+        p->scratch = g->work;
+    } else {
+        wide.dtype = WEIR_F32;
+        weir_gemm_plan_alone(g, &wide);
+        if (g->work > 0)
+            return false;
+        g->size_a = g->size_b = g->size_c = weir_dtype_size(s->dtype);
+        p->aside = true;
+        p->widen = weir_cpu_widen(s->dtype);
+        p->narrow = weir_cpu_narrow(s->dtype);
+        p->scratch = (size_t)(s->m * s->k + s->k * s->n + s->m * s->n) * sizeof(float);
+    }
+    p->scratch = p->aside ? (p->scratch + UNIT - 1) / UNIT * UNIT : p->scratch;
+    p->work = p->scratch * (size_t)(p->aside ? weir_threads_count(d->threads) : 1);
+    return true;
+}
+
 weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     const weir_matmul_attr *const t = c->attr;
@@ -448,8 +495,6 @@ weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_kerne
                                 .lda = da[1],
                                 .ldb = db[1],
                                 .ldc = db[t->tb ? 0 : 1]};
-    if (weir_is_half(s.dtype))
-        return weir_cpu_widened(d, c, weir_cpu_batch_matmul, out);
     batches *const p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
@@ -460,10 +505,11 @@ weir_status weir_cpu_batch_matmul(weir_device *d, const weir_call *c, weir_kerne
     p->step = s.m * s.n;
     batch_strides(c, 0, p->ndim, p->stride_a);
     batch_strides(c, 1, p->ndim, p->stride_b);
-    const weir_status status = plan_batches(d, &s, p);
-    if (status != WEIR_OK) {
+    const bool        half = weir_is_half(s.dtype), own = half && plan_half_batches(d, &s, p);
+    const weir_status status = half ? WEIR_OK : plan_batches(d, &s, p);
+    if (status != WEIR_OK || half != own) {
         batches_free(p);
-        return status;
+        return half ? weir_cpu_widened(d, c, weir_cpu_batch_matmul, out) : status;
     }
     *out = (weir_kernel){.run = run_batches,
                          .state = p,

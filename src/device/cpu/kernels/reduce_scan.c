@@ -3,17 +3,18 @@
  *
  * A block is up to 256 results that are adjacent in memory; each has a small state, while the
  * reduced elements are visited in logical (row-major) order. Blocks are independent, so every
- * number of threads gives the same bits. */
+ * number of threads gives the same bits. Halves are widened as they are read; what is computed from
+ * them is rounded once. */
 #include <math.h>
 
 #include "core/dtype.h"
+#include "core/half.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/common/axes.h"
 #include "device/common/div.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/real.h"
-#include "device/cpu/kernels/widen.h"
 
 #define SCAN_COLS 256
 
@@ -102,10 +103,24 @@ static weir_status choose(const weir_call *c, const scan *from, const weir_layou
     return WEIR_OK;
 }
 
+/* For each float type: the type of elements as stored, conversions from it to a type for
+ * computing and to it from f64. */
+#define EACH_FLOAT(X, name)                                                                        \
+    X(name##_f32, float, (float), (float))                                                         \
+    X(name##_f64, double, (double), (double))                                                      \
+    X(name##_f16, uint16_t, weir_from_f16, weir_to_f16_from_f64)                                   \
+    X(name##_bf16, uint16_t, weir_from_bf16, weir_to_bf16_from_f64)
+
+#define FLOATS(name)                                                                               \
+    [WEIR_F32] = name##_f32, [WEIR_F64] = name##_f64, [WEIR_F16] = name##_f16,                     \
+    [WEIR_BF16] = name##_bf16
+#define NUMBERS(name)                                                                              \
+    FLOATS(name), [WEIR_I32] = name##_i32, [WEIR_I64] = name##_i64, [WEIR_U8] = name##_u8
+
 /* ---- gradient of a maximum: dy to the first element equal to it; small: y, dy ---- */
 
 /* dx may be x itself. */
-#define AMAX_GRAD(name, T)                                                                         \
+#define AMAX_GRAD(name, T, LOAD, STORE)                                                            \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
     {                                                                                              \
@@ -117,25 +132,23 @@ static weir_status choose(const weir_call *c, const scan *from, const weir_layou
             const T      *x = (const T *)(const void *)xs + at;                                    \
             T            *dx = (T *)(void *)to + at;                                               \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                const T    v = x[c * in], top = y[c * out];                                        \
+                const double v = (double)LOAD(x[c * in]), top = (double)LOAD(y[c * out]);          \
                 const bool hit = found[c] == 0 && (v == top || (v != v && top != top));            \
                 dx[c * in] = hit ? dy[c * out] : 0;                                                \
                 found[c] |= hit;                                                                   \
             }                                                                                      \
         }                                                                                          \
     }
-AMAX_GRAD(amax_grad_f32, float)
-AMAX_GRAD(amax_grad_f64, double)
+EACH_FLOAT(AMAX_GRAD, amax_grad)
 
 /* dy, x, y: dense, like dx. */
 weir_status weir_cpu_amax_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const weir_dtype t = c->in[1].desc.dtype;
-    const scan       s = {.block = t == WEIR_F32 ? amax_grad_f32 : t == WEIR_F64 ? amax_grad_f64
-                                                                                 : NULL,
-                          .x = 1, .small = {2, 0}, .large = true};
-    if (weir_is_half(t))
-        return weir_cpu_widened(d, c, weir_cpu_amax_grad, out);
+    static const block_fn by_type[WEIR_DTYPES] = {FLOATS(amax_grad)};
+    const scan            s = {.block = by_type[c->in[1].desc.dtype], .x = 1, .small = {2, 0},
+                               .large = true};
+
+    (void)d;
     return choose(c, &s, &c->in[2], out);
 }
 
@@ -174,7 +187,7 @@ static inline double factors_without(const factors *f, double v)
 }
 
 /* dx may be x itself. */
-#define PROD_GRAD(name, T)                                                                         \
+#define PROD_GRAD(name, T, LOAD, STORE)                                                            \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
     {                                                                                              \
@@ -187,49 +200,48 @@ static inline double factors_without(const factors *f, double v)
         for (int64_t r = 0; r < s->reduced; r++) {                                                 \
             const int64_t at = axes_at(&s->over, r).in;                                            \
             for (int64_t c = 0; c < cols; c++)                                                     \
-                factors_add(&f[c], (double)x[at + c * in]);                                        \
+                factors_add(&f[c], (double)LOAD(x[at + c * in]));                                  \
         }                                                                                          \
         for (int64_t r = 0; r < s->reduced; r++) {                                                 \
             const int64_t at = axes_at(&s->over, r).in;                                            \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                const double others = factors_without(&f[c], (double)x[at + c * in]);              \
-                dx[at + c * in] = (T)((double)dy[c * out] * others);                               \
+                const double v = (double)LOAD(x[at + c * in]);                                     \
+                const double others = factors_without(&f[c], v);                                   \
+                dx[at + c * in] = STORE((double)LOAD(dy[c * out]) * others);                       \
             }                                                                                      \
         }                                                                                          \
     }
-PROD_GRAD(prod_grad_f32, float)
-PROD_GRAD(prod_grad_f64, double)
+EACH_FLOAT(PROD_GRAD, prod_grad)
 
 /* dy, x: dense, like dx. */
 weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    const weir_dtype t = c->in[1].desc.dtype;
-    const scan       s = {.block = t == WEIR_F32 ? prod_grad_f32 : t == WEIR_F64 ? prod_grad_f64
-                                                                                 : NULL,
-                          .x = 1, .small = {0, -1}, .large = true};
-    if (weir_is_half(t))
-        return weir_cpu_widened(d, c, weir_cpu_prod_grad, out);
+    static const block_fn by_type[WEIR_DTYPES] = {FLOATS(prod_grad)};
+    const scan            s = {.block = by_type[c->in[1].desc.dtype], .x = 1, .small = {0, -1},
+                               .large = true};
+
+    (void)d;
     return choose(c, &s, &c->in[0], out);
 }
 
 /* ---- position of the first maximum or minimum; NaN counts as either, as in AMAX ---- */
 
-#define ARG(name, T, BETTER)                                                                       \
+#define ARG(name, S, T, LOAD, BETTER)                                                              \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
     {                                                                                              \
-        const T      *x = (const void *)xs;                                                        \
+        const S      *x = (const void *)xs;                                                        \
         const int64_t in = s->col.in;                                                              \
         int64_t      *y = (void *)to;                                                              \
         T             best[SCAN_COLS];                                                             \
         int64_t       place[SCAN_COLS] = {0};                                                      \
         (void)small;                                                                               \
         for (int64_t c = 0; c < cols; c++)                                                         \
-            best[c] = x[c * in];                                                                   \
+            best[c] = LOAD(x[c * in]);                                                             \
         for (int64_t r = 1; r < s->reduced; r++) {                                                 \
             const int64_t at = axes_at(&s->over, r).in;                                            \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                const T    v = x[at + c * in];                                                     \
+                const T    v = LOAD(x[at + c * in]);                                               \
                 const bool hit = v BETTER best[c] || (v != v && best[c] == best[c]);               \
                 best[c] = hit ? v : best[c];                                                       \
                 place[c] = hit ? r : place[c];                                                     \
@@ -238,42 +250,43 @@ weir_status weir_cpu_prod_grad(weir_device *d, const weir_call *c, weir_kernel *
         for (int64_t c = 0; c < cols; c++)                                                         \
             y[c * s->col.out] = place[c];                                                          \
     }
-ARG(argmax_f32, float, >)
-ARG(argmax_f64, double, >)
-ARG(argmax_i32, int32_t, >)
-ARG(argmax_i64, int64_t, >)
-ARG(argmax_u8, uint8_t, >)
-ARG(argmin_f32, float, <)
-ARG(argmin_f64, double, <)
-ARG(argmin_i32, int32_t, <)
-ARG(argmin_i64, int64_t, <)
-ARG(argmin_u8, uint8_t, <)
+#define ARG_TYPES(name, BETTER)                                                                    \
+    ARG(name##_f32, float, float, (float), BETTER)                                                 \
+    ARG(name##_f64, double, double, (double), BETTER)                                              \
+    ARG(name##_f16, uint16_t, float, weir_from_f16, BETTER)                                        \
+    ARG(name##_bf16, uint16_t, float, weir_from_bf16, BETTER)                                      \
+    ARG(name##_i32, int32_t, int32_t, (int32_t), BETTER)                                           \
+    ARG(name##_i64, int64_t, int64_t, (int64_t), BETTER)                                           \
+    ARG(name##_u8, uint8_t, uint8_t, (uint8_t), BETTER)
+ARG_TYPES(argmax, >)
+ARG_TYPES(argmin, <)
 
 static weir_status choose_arg(const weir_call *c, const block_fn *by_type, weir_kernel *out)
 {
-    const weir_dtype t = c->in[0].desc.dtype;
-    const scan       s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1}};
+    const scan s = {.block = by_type[c->in[0].desc.dtype], .x = 0, .small = {-1, -1}};
     return choose(c, &s, &c->out[0], out);
 }
 
 weir_status weir_cpu_argmax(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    static const block_fn by_type[] = {argmax_f32, argmax_f64, argmax_i32, argmax_i64, argmax_u8};
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmax, out)
-                                             : choose_arg(c, by_type, out);
+    static const block_fn by_type[WEIR_DTYPES] = {NUMBERS(argmax)};
+
+    (void)d;
+    return choose_arg(c, by_type, out);
 }
 
 weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    static const block_fn by_type[] = {argmin_f32, argmin_f64, argmin_i32, argmin_i64, argmin_u8};
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_argmin, out)
-                                             : choose_arg(c, by_type, out);
+    static const block_fn by_type[WEIR_DTYPES] = {NUMBERS(argmin)};
+
+    (void)d;
+    return choose_arg(c, by_type, out);
 }
 
 /* ---- running sums and products along one axis; integers wrap ---- */
 
 /* The result may be x itself. */
-#define RUNNING(name, T, TOTAL, NONE, TAKE)                                                        \
+#define RUNNING(name, T, TOTAL, LOAD, STORE, NONE, TAKE)                                           \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
     {                                                                                              \
@@ -287,17 +300,19 @@ weir_status weir_cpu_argmin(weir_device *d, const weir_call *c, weir_kernel *out
         for (int64_t r = 0; r < s->reduced; r++) {                                                 \
             const int64_t at = axes_at(&s->over, s->reverse ? s->reduced - 1 - r : r).in;          \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                total[c] TAKE (TOTAL)x[at + c * in];                                               \
-                y[at + c * in] = (T)total[c];                                                      \
+                total[c] TAKE (TOTAL)LOAD(x[at + c * in]);                                         \
+                y[at + c * in] = STORE(total[c]);                                                  \
             }                                                                                      \
         }                                                                                          \
     }
 #define RUNNING_TYPES(name, NONE, TAKE)                                                            \
-    RUNNING(name##_f32, float, double, NONE, TAKE)                                                 \
-    RUNNING(name##_f64, double, double, NONE, TAKE)                                                \
-    RUNNING(name##_i32, int32_t, uint32_t, NONE, TAKE)                                             \
-    RUNNING(name##_i64, int64_t, uint64_t, NONE, TAKE)                                             \
-    RUNNING(name##_u8, uint8_t, uint8_t, NONE, TAKE)
+    RUNNING(name##_f32, float, double, (float), (float), NONE, TAKE)                               \
+    RUNNING(name##_f64, double, double, (double), (double), NONE, TAKE)                            \
+    RUNNING(name##_f16, uint16_t, double, weir_from_f16, weir_to_f16_from_f64, NONE, TAKE)         \
+    RUNNING(name##_bf16, uint16_t, double, weir_from_bf16, weir_to_bf16_from_f64, NONE, TAKE)      \
+    RUNNING(name##_i32, int32_t, uint32_t, (int32_t), (int32_t), NONE, TAKE)                       \
+    RUNNING(name##_i64, int64_t, uint64_t, (int64_t), (int64_t), NONE, TAKE)                       \
+    RUNNING(name##_u8, uint8_t, uint8_t, (uint8_t), (uint8_t), NONE, TAKE)
 RUNNING_TYPES(cumsum, 0, +=)
 RUNNING_TYPES(cumprod, 1, *=)
 
@@ -305,27 +320,25 @@ RUNNING_TYPES(cumprod, 1, *=)
 static weir_status choose_running(const weir_call *c, const block_fn *by_type, weir_kernel *out)
 {
     const weir_cumsum_attr *const a = c->attr;
-    const weir_dtype              t = c->in[0].desc.dtype;
-    const scan s = {.block = t <= WEIR_U8 ? by_type[t] : NULL, .x = 0, .small = {-1, -1},
+    const scan s = {.block = by_type[c->in[0].desc.dtype], .x = 0, .small = {-1, -1},
                     .large = true, .reverse = a->reverse != 0};
     return choose(c, &s, &c->out[0], out);
 }
 
 weir_status weir_cpu_cumsum(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    static const block_fn by_type[] = {cumsum_f32, cumsum_f64, cumsum_i32, cumsum_i64, cumsum_u8};
+    static const block_fn by_type[WEIR_DTYPES] = {NUMBERS(cumsum)};
 
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_cumsum, out)
-                                             : choose_running(c, by_type, out);
+    (void)d;
+    return choose_running(c, by_type, out);
 }
 
 weir_status weir_cpu_cumprod(weir_device *d, const weir_call *c, weir_kernel *out)
 {
-    static const block_fn by_type[] = {cumprod_f32, cumprod_f64, cumprod_i32, cumprod_i64,
-                                       cumprod_u8};
+    static const block_fn by_type[WEIR_DTYPES] = {NUMBERS(cumprod)};
 
-    return weir_is_half(c->in[0].desc.dtype) ? weir_cpu_widened(d, c, weir_cpu_cumprod, out)
-                                             : choose_running(c, by_type, out);
+    (void)d;
+    return choose_running(c, by_type, out);
 }
 
 /* ---- gradient of a running product ----
@@ -333,7 +346,7 @@ weir_status weir_cpu_cumprod(weir_device *d, const weir_call *c, weir_kernel *ou
  * dx[r] = y[r - 1] rest[r], where y is the running product before r (1 at first) and rest[r] =
  * dy[r] + x[r + 1] rest[r + 1], computed from the last element to the first without a division, so
  * factors may be 0. Small: dy, y, which have x's offsets. dx may be any of the three. */
-#define CUMPROD_GRAD(name, T)                                                                      \
+#define CUMPROD_GRAD(name, T, LOAD, STORE)                                                         \
     static void name(const scan *s, const char *xs, const char *const *small, char *to,            \
                      int64_t cols)                                                                 \
     {                                                                                              \
@@ -347,24 +360,23 @@ weir_status weir_cpu_cumprod(weir_device *d, const weir_call *c, weir_kernel *ou
             const int64_t before = r == 0 ? 0 : axes_at(&s->over, s->reverse ? last - r + 1        \
                                                                              : r - 1).in;          \
             for (int64_t c = 0; c < cols; c++) {                                                   \
-                const double sum = (double)dy[at + c * in] + rest[c];                              \
-                rest[c] = (double)x[at + c * in] * sum;                                            \
-                dx[at + c * in] = (T)(r == 0 ? sum : (double)y[before + c * in] * sum);            \
+                const double sum = (double)LOAD(dy[at + c * in]) + rest[c];                        \
+                rest[c] = (double)LOAD(x[at + c * in]) * sum;                                      \
+                dx[at + c * in] =                                                                  \
+                    STORE(r == 0 ? sum : (double)LOAD(y[before + c * in]) * sum);                  \
             }                                                                                      \
         }                                                                                          \
     }
-CUMPROD_GRAD(cumprod_grad_f32, float)
-CUMPROD_GRAD(cumprod_grad_f64, double)
+EACH_FLOAT(CUMPROD_GRAD, cumprod_grad)
 
 /* dy, x, y: dense, like dx. */
 weir_status weir_cpu_cumprod_grad(weir_device *d, const weir_call *c, weir_kernel *out)
 {
+    static const block_fn         by_type[WEIR_DTYPES] = {FLOATS(cumprod_grad)};
     const weir_cumsum_attr *const a = c->attr;
-    const weir_dtype              t = c->in[1].desc.dtype;
-    const scan s = {.block = t == WEIR_F32 ? cumprod_grad_f32 : t == WEIR_F64 ? cumprod_grad_f64
-                                                                              : NULL,
-                    .x = 1, .small = {0, 2}, .large = true, .reverse = a->reverse != 0};
-    if (weir_is_half(t))
-        return weir_cpu_widened(d, c, weir_cpu_cumprod_grad, out);
+    const scan s = {.block = by_type[c->in[1].desc.dtype], .x = 1, .small = {0, 2},
+                    .large = true, .reverse = a->reverse != 0};
+
+    (void)d;
     return choose(c, &s, &c->out[0], out);
 }

@@ -2,7 +2,9 @@
  *
  * Operands are dense with equal layouts, so the axis has one stride: a tensor is slices of n rows
  * by `inner` columns (inner is 1 for the channels of channels-last images). Slices, and blocks of
- * their columns, are divided into tasks by shape; no two tasks share a sum. */
+ * their columns, are divided into tasks by shape; no two tasks share a sum. Halves are computed in
+ * f32 copies: of a part of the batch (batch.h) or, if the axis is the first one, of a block of
+ * columns. */
 #include "device/cpu/kernels/softmax.h"
 
 #include "core/attr.h"
@@ -13,6 +15,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/batch.h"
+#include "device/cpu/kernels/elementwise.h"
 #include "device/cpu/kernels/real.h"
 #include "device/cpu/kernels/widen.h"
 
@@ -23,7 +26,32 @@ typedef struct plan {
     int64_t            n, inner, slices;
     int64_t            blocks;          /* blocks of columns per slice */
     int64_t            group;           /* blocks (of all slices) per task */
+    weir_half_fn       widen, narrow;   /* halves; else NULL */
+    int64_t            scratch;         /* halves: elements of a worker's copies */
 } plan;
+
+/* Rows of `cols` halves, p->inner apart, from `from` as f32. */
+static void widen_block(const plan *p, const void *from, int64_t cols, float *to)
+{
+    for (int64_t r = 0; r < p->n; r++)
+        p->widen(cols, to + r * cols, (const uint16_t *)from + r * p->inner);
+}
+
+/* one_block of halves. */
+static void half_block(const plan *p, const weir_kargs *k, int64_t at, int64_t cols)
+{
+    float *const a = (float *)k->work + weir_thread_index() * p->scratch;
+    float *const b = a + p->n * cols;
+    widen_block(p, (const char *)k->src[0] + at, cols, a);
+    if (p->grad) {
+        widen_block(p, (const char *)k->src[1] + at, cols, b);
+        p->loops.columns_grad(a, b, p->n, cols, cols, p->log, a);
+    } else {
+        p->loops.columns(a, p->n, cols, cols, p->log, a);
+    }
+    for (int64_t r = 0; r < p->n; r++)
+        p->narrow(cols, (uint16_t *)(void *)((char *)k->dst[0] + at) + r * p->inner, a + r * cols);
+}
 
 /* Columns [col, col + cols) of a slice; `at`: byte offset of the first. */
 static void one_block(const plan *p, const weir_kargs *k, int64_t at, int64_t cols)
@@ -60,8 +88,8 @@ static void task_run(void *ctx, int64_t task)
     }
     for (int64_t i = first; i < last; i++) {
         const int64_t slice = i / p->blocks, col = (i - slice * p->blocks) * WEIR_SOFTMAX_COLS;
-        one_block(p, k, (slice * p->n * p->inner + col) * p->size,
-                  min64(WEIR_SOFTMAX_COLS, p->inner - col));
+        (p->widen ? half_block : one_block)(p, k, (slice * p->n * p->inner + col) * p->size,
+                                            min64(WEIR_SOFTMAX_COLS, p->inner - col));
     }
 }
 
@@ -69,16 +97,20 @@ static weir_status run(const weir_kargs *k)
 {
     const plan *p = k->state;
     weir_kargs  own = *k;
+    if (p->widen && p->scratch > 0)     /* any worker may run; the whole workspace counts as used */
+        ((float *)k->work)[weir_threads_count(k->threads) * p->scratch - 1] = 0;
     weir_parallel(k->threads, ceil_div(p->slices * p->blocks, p->group), task_run, &own);
     return WEIR_OK;
 }
 
-static weir_status choose(const weir_call *c, bool grad, bool log, weir_kernel *out)
+static weir_status choose(const weir_device *d, const weir_call *c, bool grad, bool log,
+                          weir_kernel *out)
 {
     static const weir_softmax_loops *const table[] = WEIR_ISA_TABLE(weir_softmax_loops);
     const weir_axis_attr *const            attr = c->attr;
     const weir_desc *const                 x = &c->in[0].desc;
-    if (!real_type(x->dtype))
+    const weir_dtype type = weir_is_half(x->dtype) ? WEIR_F32 : x->dtype;
+    if (!real_type(type))
         return weir_call_fail(WEIR_ERR_NOKERNEL, c, "no CPU kernel for %s",
                               weir_dtype_name(x->dtype));
     plan *p = weir_mem_alloc(sizeof *p);
@@ -88,7 +120,7 @@ static weir_status choose(const weir_call *c, bool grad, bool log, weir_kernel *
     weir_shape_dense(&dense);
     const int64_t count = weir_shape_count(x), n = x->dim[attr->axis];
     const int64_t inner = n == 1 ? 1 : max64(1, dense.stride[attr->axis]);
-    *p = (plan){.loops = table[weir_cpu_isa()][x->dtype],
+    *p = (plan){.loops = table[weir_cpu_isa()][type],
                 .grad = grad,
                 .log = log,
                 .size = (int64_t)weir_dtype_size(x->dtype),
@@ -96,20 +128,29 @@ static weir_status choose(const weir_call *c, bool grad, bool log, weir_kernel *
                 .inner = inner,
                 .slices = count > 0 ? count / (n * inner) : 0,
                 .blocks = ceil_div(inner, WEIR_SOFTMAX_COLS),
-                .group = rows_per_task(n * min64(inner, WEIR_SOFTMAX_COLS))};
-    *out = (weir_kernel){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c"};
+                .group = rows_per_task(n * min64(inner, WEIR_SOFTMAX_COLS)),
+                .widen = weir_cpu_widen(x->dtype),
+                .narrow = weir_cpu_narrow(x->dtype)};
+    if (p->widen && count > 0)
+        p->scratch = (grad ? 2 : 1) * n * min64(inner, WEIR_SOFTMAX_COLS);
+    *out = (weir_kernel){.run = run, .state = p, .destroy = weir_mem_free, .impl = "c",
+                         .work = (size_t)(weir_threads_count(d->threads) * p->scratch) *
+                                 sizeof(float)};
     return WEIR_OK;
 }
 
-/* Halves: in parts, unless the first axis is that of the softmax. */
 static weir_status choose_or_widen(weir_device *d, const weir_call *c, bool grad, bool log,
                                    weir_choose_fn self, weir_kernel *out)
 {
     const weir_axis_attr *const attr = c->attr;
-    if (!weir_is_half(c->in[0].desc.dtype))
-        return choose(c, grad, log, out);
-    return attr->axis == 0 ? weir_cpu_widened(d, c, self, out)
-                           : weir_cpu_widened_by_batch(d, c, self, out);
+    const weir_desc *const      x = &c->in[0].desc;
+    if (!weir_is_half(x->dtype))
+        return choose(d, c, grad, log, out);
+    if (attr->axis > 0)
+        return weir_cpu_widened_by_batch(d, c, self, out);
+    return x->dim[0] < 2 || weir_shape_count(x) <= x->dim[0]    /* a column or less */
+               ? weir_cpu_widened(d, c, self, out)
+               : choose(d, c, grad, log, out);
 }
 
 weir_status weir_cpu_softmax(weir_device *d, const weir_call *c, weir_kernel *out)

@@ -24,7 +24,8 @@ enum {
 /* The weights, and the bias. */
 const uint32_t weir_cpu_narrows[WEIR_OP_COUNT] = {
     [WEIR_OP_MATMUL] = 2,        [WEIR_OP_LINEAR] = 6,           [WEIR_OP_CONV2D] = 6,
-    [WEIR_OP_CONV2D_GRAD_X] = 2, [WEIR_OP_CONV_TRANSPOSE2D] = 2,
+    [WEIR_OP_CONV2D_GRAD_X] = 2, [WEIR_OP_CONV_TRANSPOSE2D] = 2, [WEIR_OP_LSTM] = 2,
+    [WEIR_OP_LSTM_GRAD] = 2,
 };
 
 /* An operand: offset of its copy in the workspace; cast.run is NULL if it is not converted. */

@@ -3,7 +3,9 @@
  * The gates already hold the input's part: a step adds to it one product of the state with the
  * recurrent weights, and one kernel computes everything element-wise (Appleyard and others,
  * "Optimizing performance of recurrent neural networks on GPUs", 2016). The gradient runs backwards
- * in the same way: a product with the next step's gradient gives what flows in. */
+ * in the same way: a product with the next step's gradient gives what flows in. Halves are computed
+ * in f32 and rounded as they are stored. */
+#include "device/cuda/kernels/convert.h"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/kernels/maths.h"
 #include "device/cuda/kernels/multiply.h"
@@ -17,24 +19,30 @@ struct lstm_plan {
     bool          backward, dc;         /* dc: the call has a sixth input */
 };
 
+/* The type in which elements of a type are computed. */
+template <class T> using lstm_value = decltype(weir_value(T()));
+
 /* ---- one step; the gates i f g o of a unit are w apart in a row of 4 w ---- */
 
 /* The summed gates become i f g o; c and h follow from them and the previous cell state. */
 template <class T>
 static __global__ void lstm_cell(T *gates, const T *before, T *c, T *h, int64_t n, int64_t w)
 {
+    typedef lstm_value<T> V;
     WEIR_EACH(at, n * w)
     {
         T *const gate = gates + at / w * GATES * w + at % w;
-        const T  i = 1 / (1 + weir_exp(-gate[0])), f = 1 / (1 + weir_exp(-gate[w]));
-        const T  g = weir_tanh(gate[2 * w]), o = 1 / (1 + weir_exp(-gate[3 * w]));
-        const T  cell = f * before[at] + i * g;
-        gate[0] = i;
-        gate[w] = f;
-        gate[2 * w] = g;
-        gate[3 * w] = o;
-        c[at] = cell;
-        h[at] = o * weir_tanh(cell);
+        const V  i = 1 / (1 + weir_exp(-weir_value(gate[0])));
+        const V  f = 1 / (1 + weir_exp(-weir_value(gate[w])));
+        const V  g = weir_tanh(weir_value(gate[2 * w]));
+        const V  o = 1 / (1 + weir_exp(-weir_value(gate[3 * w])));
+        const V  cell = f * weir_value(before[at]) + i * g;
+        weir_put(&gate[0], i);
+        weir_put(&gate[w], f);
+        weir_put(&gate[2 * w], g);
+        weir_put(&gate[3 * w], o);
+        weir_put(&c[at], cell);
+        weir_put(&h[at], o * weir_tanh(cell));
     }
 }
 
@@ -49,23 +57,25 @@ template <class T> struct lstm_back_args {
 
 template <class T> static __global__ void lstm_back(const lstm_back_args<T> p)
 {
-    const int64_t w = p.w;
+    typedef lstm_value<T> V;
+    const int64_t         w = p.w;
     WEIR_EACH(at, p.n * w)
     {
         const int64_t  row = at / w * GATES * w + at % w;
         const T *const gate = p.gates + row;
         T *const       to = p.dgates + row;
-        const T        i = gate[0], f = gate[w], g = gate[2 * w], o = gate[3 * w];
-        const T        tanh_c = weir_tanh(p.c[at]);
-        const T        d = (p.carry_h ? p.carry_h[at] : (T)0) + p.dh[at];
-        const T        come = p.carry_h ? p.carry_c[at] : (T)0;
-        const T        through = come + d * o * (1 - tanh_c * tanh_c);
-        const T        sum = p.dc ? through + p.dc[at] : through;
-        to[0] = sum * g * i * (1 - i);
-        to[w] = sum * p.before[at] * f * (1 - f);
-        to[2 * w] = sum * i * (1 - g * g);
-        to[3 * w] = d * tanh_c * o * (1 - o);
-        p.carry_c[at] = sum * f;
+        const V        i = weir_value(gate[0]), f = weir_value(gate[w]);
+        const V        g = weir_value(gate[2 * w]), o = weir_value(gate[3 * w]);
+        const V        tanh_c = weir_tanh(weir_value(p.c[at]));
+        const V        d = (p.carry_h ? weir_value(p.carry_h[at]) : (V)0) + weir_value(p.dh[at]);
+        const V        come = p.carry_h ? weir_value(p.carry_c[at]) : (V)0;
+        const V        through = come + d * o * (1 - tanh_c * tanh_c);
+        const V        sum = p.dc ? through + weir_value(p.dc[at]) : through;
+        weir_put(&to[0], sum * g * i * (1 - i));
+        weir_put(&to[w], sum * weir_value(p.before[at]) * f * (1 - f));
+        weir_put(&to[2 * w], sum * i * (1 - g * g));
+        weir_put(&to[3 * w], d * tanh_c * o * (1 - o));
+        weir_put(&p.carry_c[at], sum * f);
     }
 }
 
@@ -166,10 +176,16 @@ static void lstm_free(void *state)
     weir_mem_free(state);
 }
 
+typedef weir_status (*lstm_run_fn)(const weir_kargs *k);
+
+template <class T> static lstm_run_fn lstm_run_of(bool back)
+{
+    return back ? lstm_grad_run<T> : lstm_run<T>;
+}
+
 static weir_status lstm_choose(weir_device *d, const weir_call *c, bool back, weir_kernel *out)
 {
     const weir_desc *const gates = &c->in[0].desc;
-    const bool             wide = gates->dtype == WEIR_F64;
     lstm_plan *const       p = (lstm_plan *)weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
@@ -183,8 +199,10 @@ static weir_status lstm_choose(weir_device *d, const weir_call *c, bool back, we
         return s;
     }
     *out = {};
-    out->run = back ? wide ? lstm_grad_run<double> : lstm_grad_run<float>
-                    : wide ? lstm_run<double> : lstm_run<float>;
+    out->run = gates->dtype == WEIR_F64    ? lstm_run_of<double>(back)
+               : gates->dtype == WEIR_F16  ? lstm_run_of<weir_f16>(back)
+               : gates->dtype == WEIR_BF16 ? lstm_run_of<weir_bf16>(back)
+                                           : lstm_run_of<float>(back);
     out->work = p->product.work;
     out->state = p;
     out->destroy = lstm_free;
