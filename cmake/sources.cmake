@@ -15,14 +15,14 @@ weir_sources(core src/core dtype env file fused kind mem op phase shape splitmix
     thread trace vec)
 weir_sources(core src/core/schedule call_order deps)
 
-weir_sources(device src/device call device kernel kernel_probe kernel_table open plugin rates
+weir_sources(device src/device call collective device kernel kernel_probe kernel_table network open plugin rates
     resources)
 weir_sources(device src/device/common staging)
 weir_sources(device src/device/memory arena block guard heap pool)
 weir_sources(device src/device/offload checksum spill spill_copy spill_file spill_io spill_slots
     swap)
 
-weir_sources(sim src/device/sim sim spec)
+weir_sources(sim src/device/sim sim spec world)
 
 weir_sources(comm src/device/comm blame communicator kinds launcher local model order rounds wire)
 
@@ -46,12 +46,14 @@ weir_sources(graph src/graph/frontend autocast memory_format parts record share 
 weir_sources(graph src/graph/ir format graph names session tensor_name)
 weir_sources(graph src/graph/memory/budget amount apply budget budget_context cache from_graph
     frontier largest region replan shared timing value_ranges)
-weir_sources(graph src/graph/memory/explain explain html picture reasons)
+weir_sources(graph src/graph/memory/explain collective_times explain html
+    picture reasons)
 weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_names stepfile_order
     stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order relu_sign_bits
     remat_cast simplify update_rows)
-weir_sources(graph src/graph/plan collectives collectives_check halves liveness lowering op_sums overlap settle streams)
+weir_sources(graph src/graph/plan collectives collectives_check halves liveness lowering op_sums
+    overlap settle streams wire_time)
 weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure nonfinite profile tracing)
 weir_sources(graph src/graph/saved bindings parse words)

@@ -64,7 +64,8 @@ typedef struct weir_comm_options {
  * "auto"                       the ranks that `weir launch`, torchrun (on one machine), or mpirun
  *                              or mpiexec of Open MPI or MPICH has started; without such a
  *                              launcher, or with one process, a world of one. $WEIR_COMM, if set,
- *                              is one of the specs below
+ *                              is one of the specs below. On a simulated device: its world
+ *                              (device.h), whatever the launcher; no other spec is possible there
  * "mpi:openmpi", "mpi:mpich"   MPI's ranks, whatever started them
  * "local:NAME,rank=R,world=W"  ranks on one machine, threads or processes, over shared memory. NAME
  *                              (letters, digits, - and _) is the same for all ranks and taken by
@@ -78,7 +79,7 @@ typedef struct weir_comm_options {
  * MPI_THREAD_SERIALIZED or more; so it cannot be opened again after it was closed.
  *
  * ERR_INVALID for another spec, order or `agree`; ERR_IO if the shared memory can't be made;
- * ERR_COMM for ranks of torchrun on several machines. */
+ * ERR_COMM for ranks of torchrun on several machines; ERR_DEVICE for ranks of simulated devices. */
 WEIR_API weir_comm *weir_comm_open(const char *spec, weir_device *d,
                                    const weir_comm_options *options);
 
@@ -101,8 +102,8 @@ WEIR_API const char *weir_comm_order(const weir_comm *c);
 WEIR_API char *weir_comm_text(const weir_comm *c);
 
 /* What a communicator has done on this rank since it was opened, with what ranks exchange to agree
- * and to save. Collectives go one after another, so waited_ms / wire_ms is the share of their time
- * that no computing has hidden. */
+ * and to save; on a simulated device without that, by its clock. Collectives go one after another,
+ * so waited_ms / wire_ms is the share of their time that no computing has hidden. */
 typedef struct weir_comm_stats {
     uint64_t collectives;       /* that are done */
     uint64_t bytes;             /* of their elements, whatever was sent of them and how often */
@@ -115,7 +116,8 @@ WEIR_API weir_status weir_comm_stats_of(const weir_comm *c, weir_comm_stats *sta
 
 /* Times all_reduces of eight sizes and fits seconds = *constant_s + bytes * *per_byte_s, by least
  * squares of relative errors; neither is negative. All ranks must call it, and get the same
- * numbers: those of the slowest. In a world of one both are 0. Takes some 0.1 s. ERR_COMM. */
+ * numbers: those of the slowest. In a world of one both are 0. Takes some 0.1 s. Graphs that end
+ * later predict their collectives by them: weir_graph_stats.exposed_predicted_ms. ERR_COMM. */
 WEIR_API weir_status weir_comm_measure(weir_comm *c, double *constant_s, double *per_byte_s);
 
 /* ---- host data, at once, even while a graph is being recorded ---- */

@@ -63,7 +63,18 @@ typedef struct weir_device_options {
  * from libweir's folder, else from the system's library path.
  *
  * Numbers of sim: flops in operations per second; memory and link (or link_out and link_in) in
- * bytes per second; call and copy, the fewest seconds that a call and a copy over the link take. */
+ * bytes per second; call and copy, the fewest seconds that a call and a copy over the link take.
+ *
+ * The machine may be one rank of a world, which weir_comm_open("auto") joins:
+ *
+ *     sim:v100,world=512,node=8,wire=3.1e9,alpha=20e-6,inner=12e9
+ *
+ * world: ranks; node: ranks on each node, a divisor, which share a link to other nodes of `wire`
+ * bytes per second each way; alpha: seconds that a message between nodes takes besides; inner:
+ * bytes per second of a rank within its node, where a message takes `copy` seconds besides. Not
+ * said: 1 rank, 1 on a node, 3.1e9, 2e-5, the slower direction of the link. A collective takes what
+ * these numbers give (docs/user/simulator.md), beside computing if the plan has started it before;
+ * all other ranks are taken to do the same as this one, which is rank 0, at the same time. */
 WEIR_API weir_device *weir_device_open(const char *name, const weir_device_options *options);
 
 /* The number of devices of a kind: 1 for "cpu" and "sim", the number of usable cards for "cuda".

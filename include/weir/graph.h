@@ -196,6 +196,12 @@ typedef struct weir_graph_stats {
     bool           trains;             /* it computes gradients or updates */
     size_t         refitted;           /* plans made again because a shared budget left less */
     size_t         first_half;         /* instructions before the stop of weir_graph_stop */
+    size_t         collectives;        /* of the plan, among its instructions */
+    /* Of a step, if how long each of them takes is known: by weir_comm_measure before the recording
+     * ended, or on a simulated device; else 0. */
+    double         wire_predicted_ms;  /* in which a collective is under way */
+    double         exposed_predicted_ms;       /* in which computing, by its estimated times, waits
+                                                * for one: beside predicted_ms */
 } weir_graph_stats;
 
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/op.h"
 #include "device/device.h"
 #include "weir/comm.h"
 
@@ -33,6 +34,20 @@ typedef struct weir_collective {
     weir_purpose         purpose;
 } weir_collective;
 
+/* The collective that a call asks for, without its operands. */
+weir_collective weir_collective_of(const weir_call *c);
+
+/* Elements of each rank's part of a sum (the last ranks may have fewer), and those of a part that
+ * are summed in one round. */
+int64_t weir_collective_part(int world, const weir_collective *job);
+int64_t weir_collective_chunk(int world, const weir_collective *job);
+
+/* Bytes of the window in which the operands of a collective's sums arrive; 0 if it sums nothing. */
+size_t weir_collective_window(int world, const weir_collective *job);
+
+/* Fails with ERR_COMM: this rank has left the communicator. A `run` and a `start`. */
+weir_status weir_collective_left(weir_comm *c, const weir_collective *job);
+
 enum { WEIR_STARTED_MOST = 8 };
 
 struct weir_comm {
@@ -41,6 +56,7 @@ struct weir_comm {
     weir_sum_order order;
     bool           graphs_may_differ;   /* only their collectives must be the same */
     uint64_t       graphs;      /* on which all ranks have agreed so far */
+    const char    *transport;   /* its name */
     /* Run `run` of graph number `graph` begins, both from 1; 0, 0: a run has ended. */
     void         (*at)(weir_comm *c, uint64_t graph, uint64_t run);
     /* Runs the collective and returns when its operands are free. ERR_COMM. */
@@ -54,8 +70,12 @@ struct weir_comm {
     /* Waits for all that was started, so that its operands are free; after a failure, too. Returns
      * `so_far`, if that is a failure, else the first failure. */
     weir_status  (*settle)(weir_comm *c, weir_status so_far);
-    /* Bytes of scratch that the collective needs: the window in which operands of sums arrive. */
-    size_t       (*work)(const weir_comm *c, const weir_collective *job);
+    /* Seconds that the collective is expected to take on the wire; negative: not known. */
+    double       (*seconds)(const weir_comm *c, const weir_collective *job);
+    weir_comm_stats (*stats)(const weir_comm *c);
+    size_t       (*own)(const weir_comm *c);    /* bytes that the transport holds */
+    void         (*leave)(weir_comm *c);
+    double         constant_s, per_byte_s;      /* weir_comm_measure's; negative: not measured */
 };
 
 /* weir_comm_gather for a purpose, in a world of two ranks or more. */

@@ -135,6 +135,9 @@ typedef struct weir_device_ops {
     weir_status (*painted)(weir_device *d, const void *p, size_t n, size_t *end);
     double      (*clock)(const weir_device *d);     /* seconds at which all queued work is done */
     weir_rates  (*rates)(const weir_device *d);     /* estimates, before anything is measured */
+    /* Opens the communicator of the simulated world of which the device is a rank, with sums in
+     * order tree or serial; NULL if memory is short. NULL on devices that compute. */
+    struct weir_comm *(*join)(weir_device *d, bool tree);
     void        (*info)(weir_device *d, struct weir_string *s); /* lines for weir_info_text */
     /* Grows the offload store to `bytes` and its table to `tickets` tickets; slots keep their
      * contents. */

@@ -19,7 +19,8 @@ typedef struct weir_rates {
 } weir_rates;
 
 /* Seconds of a call (roofline: Williams, Waterman and Patterson 2009): the longer of computing and
- * moving its operands, plus the fixed cost of a call. */
+ * moving its operands, plus the fixed cost of a call. A collective takes none: its time is the
+ * wire's. */
 double weir_rates_seconds(const weir_rates *r, const weir_call *c);
 
 #endif

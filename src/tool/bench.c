@@ -32,6 +32,7 @@ typedef struct bench_case {
     int64_t          heap_over; /* most the heap held above its level before a step */
     weir_graph_stats stats;     /* graph off: only budget and recomputed are set */
     size_t           persistent, measured_peak, pool;
+    weir_comm_stats  wire;      /* of the last step */
     double           median, min;
     float            loss;
 } bench_case;
@@ -118,17 +119,28 @@ static weir_status limit_off(bench *b)
                                  &off->stats.budget_bytes);
 }
 
+static weir_status count_wire(const bench_case *c, weir_comm_stats *stats)
+{
+    *stats = (weir_comm_stats){0};
+    return c->training.comm ? weir_comm_stats_of(c->training.comm, stats) : WEIR_OK;
+}
+
 /* Measures one more step of a case. */
 static weir_status measure(bench_case *c)
 {
     const weir_graph *const g = weir_step_graph(c->training.step);
     weir_memory             before, m;
+    weir_comm_stats         sofar;
     size_t                  arena = 0;
 
     if (g)
         WEIR_TRY(weir_graph_stats_of(g, &c->stats));
     weir_device_memory(c->training.dev, &before);
+    WEIR_TRY(count_wire(c, &sofar));
     WEIR_TRY(tool_bench_case_measure(&c->training, &m, &arena));
+    WEIR_TRY(count_wire(c, &c->wire));
+    c->wire.wire_ms -= sofar.wire_ms;
+    c->wire.waited_ms -= sofar.waited_ms;
     if (!g)
         c->stats.recomputed = (size_t)(m.recomputed - before.recomputed);
     c->persistent = m.persistent;
@@ -249,6 +261,8 @@ static void print_head(const bench *b)
         printf(", %lld px", (long long)t->image);
     if (tool_simulated(b->o))
         printf(", simulated on %s", b->o->device);
+    if (weir_comm_world(t->comm) > 1)
+        printf(", one of %d ranks", weir_comm_world(t->comm));
     printf(", %d thread%s: %lld step%s of each case in %lld round%s\n\n",
            weir_device_threads(t->dev), tool_plural((size_t)weir_device_threads(t->dev)),
            (long long)b->o->steps, tool_plural((size_t)b->o->steps), (long long)b->rounds,
@@ -277,6 +291,11 @@ static void print_table(const bench *b)
     line_bytes("pool", off->pool, on->pool);
     line_ms("step, median", off->median, on->median);
     line_ms("step, minimum", off->min, on->min);
+    if (weir_comm_world(on->training.comm) > 1) {
+        line_ms("a collective is under way", off->wire.wire_ms, on->wire.wire_ms);
+        line_ms("computing waits for it", off->wire.waited_ms, on->wire.waited_ms);
+        line_ms("computing waits, predicted", 0, on->stats.exposed_predicted_ms);
+    }
     line_ms("recording", 0, on->stats.record_ms);
     line_ms("planning", 0, on->stats.plan_ms);
     line_count("core allocations after step 2", off->core_allocations, on->core_allocations);

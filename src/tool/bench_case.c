@@ -323,6 +323,17 @@ weir_status tool_bench_case_fill(tool_bench_case *t, const tool_options *o)
     return write_data(t, n, classes_of(n, px), tool_simulated(o));
 }
 
+/* A simulated machine may be one rank of many. */
+static weir_status join(tool_bench_case *t)
+{
+    const weir_parallel_options p = {.model = t->model, .micro_batches = t->parts};
+
+    t->comm = weir_comm_open("auto", t->dev, NULL);
+    if (!t->comm)
+        return weir_error_status();
+    return weir_comm_world(t->comm) > 1 ? weir_data_parallel(t->optim, t->comm, &p) : WEIR_OK;
+}
+
 /* On failure t keeps what was made before; tool_bench_case_close frees it. */
 static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
 {
@@ -357,6 +368,8 @@ static weir_status build(tool_bench_case *t, const tool_options *o, bool graph)
         t->apply = weir_step_new(t->dev, record_apply, t, &(weir_step_options){graph, {0}});
     if (!t->x || !t->y || !t->optim || !t->step || (t->parts > 1 && !t->apply))
         return weir_error_status();
+    if (tool_simulated(o))
+        WEIR_TRY(join(t));
     return o->dry ? WEIR_OK : tool_bench_case_fill(t, o);
 }
 
@@ -378,6 +391,7 @@ void tool_bench_case_close(tool_bench_case *t)
     weir_release(t->x);
     weir_release(t->y);
     weir_model_free(t->model);
+    weir_comm_close(t->comm);
     weir_device_close(t->dev);
     *t = (tool_bench_case){0};
 }

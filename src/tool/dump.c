@@ -109,6 +109,9 @@ static int write_json(const tool_options *o, int64_t batch, const weir_graph *g)
     tool_json_number(&j, "extra_ms", s.extra_ms);
     tool_json_number(&j, "predicted_ms", s.predicted_ms);
     tool_json_number(&j, "measured_ms", s.measured_ms);
+    tool_json_count(&j, "collectives", s.collectives);
+    tool_json_number(&j, "wire_predicted_ms", s.wire_predicted_ms);
+    tool_json_number(&j, "exposed_predicted_ms", s.exposed_predicted_ms);
     tool_json_count(&j, "replanned", s.replanned);
     tool_json_text(&j, "cache", tool_cache_text(s.cache));
     tool_json_number(&j, "record_ms", s.record_ms);

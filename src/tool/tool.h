@@ -226,6 +226,7 @@ typedef struct tool_bench_case {
     weir_tensor *x, *y;
     weir_tensor *loss; /* of the last step; kept by it */
     weir_step   *step;
+    weir_comm   *comm;         /* of the world that a simulated device is in; else NULL */
     weir_step   *apply;        /* with micro-batches: the update; step adds gradients up */
     int64_t      parts;        /* micro-batches of a step; 1: the whole batch */
     char        *x_data, *y_data;   /* of all micro-batches; NULL: one, which is in x and y */

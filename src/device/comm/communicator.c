@@ -38,12 +38,6 @@ static weir_status start(weir_comm *c, const weir_collective *job)
     return WEIR_OK;
 }
 
-static weir_status run_left(weir_comm *c, const weir_collective *job)
-{
-    (void)job;
-    return weir_fail(WEIR_ERR_COMM, "rank %d has left its communicator", c->rank);
-}
-
 static weir_status wait_for_one(weir_comm *c)
 {
     joined *const j = (joined *)c;
@@ -51,7 +45,7 @@ static weir_status wait_for_one(weir_comm *c)
     if (j->awaited == j->started)
         return WEIR_OK;
     if (!j->wire)       /* left by a callback, after the start */
-        return run_left(c, NULL);
+        return weir_collective_left(c, NULL);
     return weir_wire_wait(j->wire, j->ticket[j->awaited++ % WEIR_STARTED_MOST]);
 }
 
@@ -80,9 +74,42 @@ static void at(weir_comm *c, uint64_t graph, uint64_t run)
         weir_wire_at(w, graph, run);
 }
 
-static size_t work(const weir_comm *c, const weir_collective *job)
+/* What was measured is an all_reduce; its two halves are a reduce_scatter and an all_gather. */
+static double seconds(const weir_comm *c, const weir_collective *job)
 {
-    return weir_rounds_work(c->world, job);
+    const double bytes = (double)job->count * (double)weir_dtype_size(job->dtype);
+    const bool   half = job->kind == WEIR_REDUCE_SCATTER || job->kind == WEIR_ALL_GATHER;
+
+    if (c->constant_s < 0 || (job->kind != WEIR_ALL_REDUCE && !half))
+        return -1;
+    return (c->constant_s + bytes * c->per_byte_s) / (half ? 2 : 1);
+}
+
+static weir_comm_stats stats_of(const weir_comm *c)
+{
+    const joined *const j = (const joined *)c;
+
+    return j->wire ? weir_wire_stats(j->wire) : j->last;
+}
+
+static size_t own(const weir_comm *c)
+{
+    const weir_comm_wire *const w = ((const joined *)c)->wire;
+    const weir_comm_link *const l = w ? weir_wire_link(w) : NULL;
+
+    return l ? l->ops->overhead(l) : 0;
+}
+
+static void leave(weir_comm *c)
+{
+    joined *const j = (joined *)c;
+
+    if (j->wire)
+        j->last = weir_wire_stats(j->wire);
+    weir_wire_free(j->wire);
+    j->wire = NULL;
+    c->transport = "alone";
+    c->run = c->start = weir_collective_left;
 }
 
 /* ---- opening ---- */
@@ -144,6 +171,7 @@ static weir_status transport_of(const char *spec, char made[WEIR_LAUNCHER_SPEC],
     return *made ? transport_named("weir_comm_open: the launcher", made, o) : WEIR_OK;
 }
 
+/* spec NULL: of a device that needs no transport. */
 static weir_status read_options(const weir_comm_options *given, const char *spec,
                                 char made[WEIR_LAUNCHER_SPEC], weir_wire_options *o)
 {
@@ -154,7 +182,17 @@ static weir_status read_options(const weir_comm_options *given, const char *spec
                          g->timeout_s);
     o->timeout = g->timeout_s > 0 ? g->timeout_s : 60;
     WEIR_TRY(order_of(g->order, &o->order));
-    return transport_of(spec, made, o);
+    return spec ? transport_of(spec, made, o) : WEIR_OK;
+}
+
+/* The communicator of the world that a simulated device is in: launchers do not matter. */
+static weir_comm *open_simulated(const char *spec, weir_device *d, weir_sum_order order)
+{
+    if (strcmp(spec, "auto") == 0)
+        return d->ops->join(d, order == WEIR_SUM_TREE);
+    return WEIR_FAIL_NULL(WEIR_ERR_DEVICE, "weir_comm_open: '%s' joins ranks that compute, which "
+                          "device %s does not: it has spec auto, and world=... in its name", spec,
+                          d->ops->name);
 }
 
 weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_options *options)
@@ -167,8 +205,10 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
         return (void)weir_fail_null("weir_comm_open", spec ? "device" : "spec"), NULL;
     WEIR_VISIT(d, "weir_comm_open", NULL);
     if (agree_of(options ? options->agree : NULL, &may_differ) != WEIR_OK ||
-        read_options(options, spec, made, &o) != WEIR_OK)
+        read_options(options, d->ops->join ? NULL : spec, made, &o) != WEIR_OK)
         return NULL;
+    if (d->ops->join)
+        return open_simulated(spec, d, o.order);
     joined *const j = weir_mem_zalloc(1, sizeof *j);
     if (!j || (o.ops && !(j->wire = weir_wire_new(&o)))) {
         weir_mem_free(j);
@@ -177,8 +217,11 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
     const weir_comm_link *const l = j->wire ? weir_wire_link(j->wire) : NULL;
     j->comm = (weir_comm){.dev = weir_ref_take(d), .rank = l ? l->rank : 0,
                           .world = l ? l->world : 1, .order = o.order,
-                          .graphs_may_differ = may_differ, .at = at, .run = run, .start = start,
-                          .wait = wait_for_one, .settle = settle, .work = work};
+                          .graphs_may_differ = may_differ,
+                          .transport = l ? l->ops->name : "alone", .constant_s = -1,
+                          .per_byte_s = -1, .at = at, .run = run, .start = start,
+                          .wait = wait_for_one, .settle = settle, .seconds = seconds,
+                          .stats = stats_of, .own = own, .leave = leave};
     return &j->comm;
 }
 
@@ -186,14 +229,9 @@ void weir_comm_leave(weir_comm *c)
 {
     if (!c)
         return;
-    joined *const     j = (joined *)c;
     weir_device *const d = c->dev;
     WEIR_VISIT(d, "weir_comm_leave", );
-    if (j->wire)
-        j->last = weir_wire_stats(j->wire);
-    weir_wire_free(j->wire);
-    j->wire = NULL;
-    c->run = c->start = run_left;
+    c->leave(c);
     weir_device_leave(&visit);
 }
 
@@ -203,7 +241,7 @@ void weir_comm_close(weir_comm *c)
         return;
     weir_device *const d = c->dev;
     WEIR_VISIT(d, "weir_comm_close", );
-    weir_wire_free(((joined *)c)->wire);
+    c->leave(c);
     weir_mem_free(c);
     weir_device_leave(&visit);
     weir_ref_drop(d);
@@ -230,11 +268,8 @@ char *weir_comm_text(const weir_comm *c)
 
     if (!c)
         return (void)weir_fail_null("weir_comm_text", "communicator"), NULL;
-    const weir_comm_wire *const w = ((const joined *)c)->wire;
-    const weir_comm_link *const l = w ? weir_wire_link(w) : NULL;
-    weir_string_add(&s, "%s: rank %d of %d, sums in order %s, %zu bytes of its own",
-                    l ? l->ops->name : "alone", c->rank, c->world,
-                    weir_comm_order(c), l ? l->ops->overhead(l) : 0);
+    weir_string_add(&s, "%s: rank %d of %d, sums in order %s, %zu bytes of its own", c->transport,
+                    c->rank, c->world, weir_comm_order(c), c->own(c));
     return weir_string_take(&s);
 }
 
@@ -242,8 +277,7 @@ weir_status weir_comm_stats_of(const weir_comm *c, weir_comm_stats *stats)
 {
     if (!c || !stats)
         return weir_fail_null("weir_comm_stats_of", c ? "stats" : "communicator");
-    const joined *const j = (const joined *)c;
-    *stats = j->wire ? weir_wire_stats(j->wire) : j->last;
+    *stats = c->stats(c);
     return WEIR_OK;
 }
 

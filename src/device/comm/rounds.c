@@ -3,14 +3,12 @@
  * Sums: each rank owns one part of the elements. In a round every rank sends the operands of a
  * chunk of each part to its owner, which sums them in the order of ranks, so the bits are those of
  * one process, and all_reduce sends the sums back. A rank sends and receives 2 (W - 1) / W times
- * the bytes of the tensor, as a ring does. A window of at most WINDOW bytes holds the operands that
+ * the bytes of the tensor, as a ring does. A window of limited size holds the operands that
  * arrive, so large tensors take several rounds. */
 #include "device/comm/rounds.h"
 
 #include "core/dtype.h"
 #include "device/comm/kinds.h"
-
-enum { WINDOW = 4 << 20 };
 
 /* A range of elements. */
 typedef struct range {
@@ -22,36 +20,11 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The elements of each rank's part; the last ones may have fewer. */
-static int64_t part_size(int world, int64_t count)
-{
-    return (count + world - 1) / world;
-}
-
-/* Elements of a part that are summed in one round. */
-static int64_t chunk_size(int world, const weir_collective *job)
-{
-    const int64_t size = (int64_t)weir_dtype_size(job->dtype), others = world - 1;
-    const int64_t most = WINDOW / (others > 0 ? others * size : size);
-    const int64_t part = job->kind == WEIR_REDUCE ? job->count : part_size(world, job->count);
-
-    return smaller(part, most > 64 ? most / 64 * 64 : 64);
-}
-
-size_t weir_rounds_work(int world, const weir_collective *job)
-{
-    const bool sums = job->kind == WEIR_ALL_REDUCE || job->kind == WEIR_REDUCE_SCATTER ||
-                      job->kind == WEIR_REDUCE;
-
-    return sums ? (size_t)(world - 1) * (size_t)chunk_size(world, job) *
-                      weir_dtype_size(job->dtype)
-                : 0;
-}
-
 /* Chunk k of the part of rank r. */
 static range chunk_of(const weir_collective *job, int world, int r, int64_t k)
 {
-    const int64_t part = part_size(world, job->count), chunk = chunk_size(world, job);
+    const int64_t part = weir_collective_part(world, job);
+    const int64_t chunk = weir_collective_chunk(world, job);
     const int64_t end = smaller(job->count, (r + 1) * part);
     const int64_t at = smaller(end, r * part + k * chunk);
     const int64_t within = smaller(chunk, part - k * chunk);
@@ -82,7 +55,7 @@ static char *window(const rounds *s, int r)
 {
     const size_t slot = (size_t)(r < s->rank ? r : r - 1);
 
-    return (char *)s->job->work + slot * (size_t)chunk_size(s->world, s->job) * s->size;
+    return (char *)s->job->work + slot * (size_t)weir_collective_chunk(s->world, s->job) * s->size;
 }
 
 /* Receives the operands of a range from all others, and sums them with this rank's into `to`. The
@@ -106,8 +79,8 @@ static weir_status sum_range(const rounds *s, range mine, void *to)
  * sums overwrite them, so dst may be src. */
 static weir_status reduce_parts(const rounds *s, bool gather)
 {
-    const int64_t part = part_size(s->world, s->job->count);
-    const int64_t chunk = chunk_size(s->world, s->job);
+    const int64_t part = weir_collective_part(s->world, s->job);
+    const int64_t chunk = weir_collective_chunk(s->world, s->job);
 
     for (int64_t k = 0; k * chunk < part; k++) {
         const range mine = chunk_of(s->job, s->world, s->rank, k);
@@ -134,7 +107,7 @@ static weir_status reduce_parts(const rounds *s, bool gather)
 /* REDUCE: the root owns all elements. */
 static weir_status reduce_whole(const rounds *s)
 {
-    const int64_t chunk = chunk_size(s->world, s->job);
+    const int64_t chunk = weir_collective_chunk(s->world, s->job);
 
     for (int64_t at = 0; at < s->job->count; at += chunk) {
         const range one = {at, smaller(chunk, s->job->count - at)};

@@ -2,8 +2,9 @@
  *
  * Invariants: `used` is the sum of the bytes of all live blocks, at most `capacity`. Addresses from
  * FIRST on are never accessed, and no system maps memory there, so an access faults at once.
- * Downloads return zeros. All ops share one kernel without a workspace; a call takes the time that
- * the roofline of the device's rates gives. Callbacks are not called: there are no values to pass.
+ * Downloads return zeros. All ops but collectives (world.c) share one kernel without a workspace; a
+ * call takes the time that the roofline of the device's rates gives. Callbacks are not called, as
+ * there are no values to pass.
  */
 #include "device/sim/sim.h"
 
@@ -37,6 +38,7 @@ static weir_status sim_open(weir_device *d, const char *text)
     if (!sim)
         return WEIR_ERR_NOMEM;
     sim->rates = spec.rates;
+    sim->network = spec.network;
     sim->capacity = (size_t)spec.capacity;
     sim->next = FIRST;
     d->impl = sim;
@@ -122,6 +124,14 @@ double weir_sim_copy_in(weir_device *d, size_t bytes, double after)
     return copy_of(sim, &sim->in, sim->rates.link_in, bytes, after);
 }
 
+double weir_sim_use_wire(weir_device *d, double seconds)
+{
+    weir_sim *sim = weir_sim_of(d);
+
+    sim->wire = later(sim->wire, sim->compute) + seconds;
+    return sim->wire;
+}
+
 void weir_sim_wait(weir_device *d, double when)
 {
     weir_sim *sim = weir_sim_of(d);
@@ -136,7 +146,7 @@ static double sim_clock(const weir_device *d)
 {
     const weir_sim *sim = weir_sim_of(d);
 
-    return later(sim->compute, later(sim->out, sim->in));
+    return later(later(sim->compute, sim->wire), later(sim->out, sim->in));
 }
 
 /* The host waits for all work, so later work cannot begin earlier. */
@@ -198,12 +208,22 @@ static uintptr_t end_of(const weir_layout *l, const void *p)
     return (uintptr_t)p + (size_t)(last + 1) * weir_dtype_size(l->desc.dtype);
 }
 
-static void watch(weir_sim *sim, const weir_layout *l, const void *p)
+static void watch(weir_sim *sim, const void *p, uintptr_t end)
 {
-    const uintptr_t end = end_of(l, p);
-
     if ((uintptr_t)p >= sim->lo && end <= sim->hi && end > sim->top)
         sim->top = end;
+}
+
+void weir_sim_watch(weir_sim *sim, const weir_kargs *k, size_t work)
+{
+    if (sim->lo == sim->hi)
+        return;
+    for (int i = 0; i < k->call->nin; i++)
+        watch(sim, k->src[i], end_of(&k->call->in[i], k->src[i]));
+    for (int i = 0; i < k->call->nout; i++)
+        watch(sim, k->dst[i], end_of(&k->call->out[i], k->dst[i]));
+    if (work > 0)
+        watch(sim, k->work, (uintptr_t)k->work + work);
 }
 
 /* ---- kernels ---- */
@@ -219,12 +239,7 @@ static weir_status run(const weir_kargs *k)
     weir_sim    *sim = weir_sim_of(t->dev);
 
     sim->compute += t->seconds;
-    if (sim->lo == sim->hi)
-        return WEIR_OK;
-    for (int i = 0; i < k->call->nin; i++)
-        watch(sim, &k->call->in[i], k->src[i]);
-    for (int i = 0; i < k->call->nout; i++)
-        watch(sim, &k->call->out[i], k->dst[i]);
+    weir_sim_watch(sim, k, 0);
     return WEIR_OK;
 }
 
@@ -232,6 +247,8 @@ static weir_status choose(weir_device *d, const weir_call *c, weir_kernel *out)
 {
     if (weir_spill_attr_of(c->op, c->attr))
         return weir_swap_choose(d, c, out);
+    if (c->def->flags & WEIR_COLLECTIVE)
+        return weir_sim_choose_collective(d, c, out);
     timed *const t = weir_mem_alloc(sizeof *t);
     if (!t)
         return WEIR_ERR_NOMEM;
@@ -316,6 +333,11 @@ static void sim_info(weir_device *d, weir_string *s)
                     "%.4g us a call, %.4g a copy, %.4g GB\n", sim->rates.flops * 1e-12,
                     sim->rates.bytes * 1e-9, sim->rates.link_out * 1e-9, sim->rates.link_in * 1e-9,
                     sim->rates.call * 1e6, sim->rates.copy * 1e6, (double)sim->capacity * 1e-9);
+    if (sim->network.world > 1)
+        weir_string_add(s, "rank 0 of %d, %d a node; %.4g GB/s and %.4g us a message between "
+                        "nodes, %.4g GB/s and %.4g us within one\n", sim->network.world,
+                        sim->network.node, sim->network.wire * 1e-9, sim->network.alpha * 1e6,
+                        sim->network.inner * 1e-9, sim->network.inner_alpha * 1e6);
 }
 
 const weir_device_ops weir_device_sim = {
@@ -337,6 +359,7 @@ const weir_device_ops weir_device_sim = {
     .painted = sim_painted,
     .clock = sim_clock,
     .rates = sim_rates,
+    .join = weir_sim_join,
     .info = sim_info,
     .swap_reserve = sim_swap_reserve,
     .swap = sim_swap,

@@ -15,6 +15,9 @@
 
 #define CALL        5e-6        /* seconds to launch a kernel */
 #define COPY        1e-5        /* seconds to launch a copy */
+#define WIRE        3.1e9       /* what messages reach of the 25 Gbit/s of a node's Ethernet */
+#define ALPHA       2e-5        /* seconds that a message takes besides */
+#define MOST_RANKS  65536
 #define MOST_BYTES  0x1p50
 #define ITEM        64          /* characters of one item, terminator included */
 
@@ -36,7 +39,7 @@ static const struct {
     {"h200", 67e12, 4.8e12, 50e9, 141e9},
 };
 
-enum { PRESETS = sizeof presets / sizeof presets[0], SECONDS, COUNT, BYTES };
+enum { PRESETS = sizeof presets / sizeof presets[0], SECONDS, COUNT, BYTES, RANKS };
 
 #define AT(field) offsetof(weir_sim_spec, field)
 
@@ -53,6 +56,11 @@ static const struct {
     {"capacity", BYTES, {AT(capacity), AT(capacity)}},
     {"call", SECONDS, {AT(rates.call), AT(rates.call)}},
     {"copy", SECONDS, {AT(rates.copy), AT(rates.copy)}},
+    {"world", RANKS, {AT(world), AT(world)}},
+    {"node", RANKS, {AT(node), AT(node)}},
+    {"wire", BYTES, {AT(network.wire), AT(network.wire)}},
+    {"alpha", SECONDS, {AT(network.alpha), AT(network.alpha)}},
+    {"inner", BYTES, {AT(network.inner), AT(network.inner)}},
 };
 
 enum { KEYS = sizeof keys / sizeof keys[0] };
@@ -65,7 +73,10 @@ static bool read_preset(const char *name, weir_sim_spec *spec)
                 .rates = {.flops = presets[i].flops, .bytes = presets[i].bytes,
                           .link_out = presets[i].link, .link_in = presets[i].link, .call = CALL,
                           .copy = COPY},
-                .capacity = presets[i].capacity};
+                .capacity = presets[i].capacity,
+                .world = 1,
+                .node = 1,
+                .network = {.wire = WIRE, .alpha = ALPHA}};
             return true;
         }
     return false;
@@ -105,6 +116,31 @@ static weir_status unknown(const char *item)
     return WEIR_ERR_INVALID;
 }
 
+static bool is_good(int kind, double number)
+{
+    if (kind == SECONDS)
+        return number >= 0 && number < 1e6;
+    return number >= 1 && (kind == RANKS ? number <= MOST_RANKS && number == floor(number)
+                                         : number <= 1e24);
+}
+
+/* Completes the network: within a node ranks exchange over the link of the machine, if nothing else
+ * is said. */
+static weir_status connect(weir_sim_spec *spec)
+{
+    weir_network *const n = &spec->network;
+
+    if (fmod(spec->world, spec->node) != 0)
+        return weir_fail(WEIR_ERR_INVALID, "device sim: nodes of %.0f ranks do not divide a world "
+                         "of %.0f", spec->node, spec->world);
+    n->world = (int)spec->world;
+    n->node = (int)spec->node;
+    n->inner_alpha = spec->rates.copy;
+    if (n->inner <= 0)
+        n->inner = fmin(spec->rates.link_out, spec->rates.link_in);
+    return WEIR_OK;
+}
+
 /* Parses "KEY=VALUE". */
 static weir_status read_item(char *item, weir_sim_spec *spec)
 {
@@ -119,11 +155,10 @@ static weir_status read_item(char *item, weir_sim_spec *spec)
     if (k == KEYS)
         return unknown(item);
     const double number = read_number(value + 1, keys[k].kind);
-    const bool   good = keys[k].kind == SECONDS ? number >= 0 && number < 1e6
-                                                : number >= 1 && number <= 1e24;
-    if (!good)
+    if (!is_good(keys[k].kind, number))
         return weir_fail(WEIR_ERR_INVALID, "device sim: %s=%s must be %s", item, value + 1,
                          keys[k].kind == SECONDS ? "seconds such as 5e-6, not negative"
+                         : keys[k].kind == RANKS ? "a whole number of ranks from 1 to 65536"
                          : keys[k].kind == BYTES ? "at least 1 byte, such as 12e9, 900GB or 16GiB"
                                                  : "at least 1 a second, such as 14e12");
     for (int i = 0; i < 2; i++)
@@ -152,5 +187,5 @@ weir_status weir_sim_spec_read(const char *text, weir_sim_spec *spec)
     if (spec->capacity > MOST_BYTES)
         return weir_fail(WEIR_ERR_INVALID, "device sim: capacity is %g bytes, %g is the most",
                          spec->capacity, MOST_BYTES);
-    return WEIR_OK;
+    return connect(spec);
 }

@@ -163,6 +163,7 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->operands);
     weir_mem_free(p->pointers);
     weir_mem_free(p->scheduled);
+    weir_vec_free(&p->wire);
     weir_ref_drop(p->reasons);
     weir_mem_free(p);
 }
@@ -236,6 +237,10 @@ weir_status weir_graph_stats_of(const weir_graph *g, weir_graph_stats *s)
     s->unbudgeted_peak_bytes = g->unbudgeted ? g->unbudgeted : s->planned_peak_bytes;
     s->extra_ms = p->extra_seconds * 1e3;
     s->predicted_ms = p->seconds * 1e3;
+    s->collectives = p->wire.n;
+    weir_plan_wire_sums(p, &s->wire_predicted_ms, &s->exposed_predicted_ms);
+    s->wire_predicted_ms *= 1e3;
+    s->exposed_predicted_ms *= 1e3;
     s->measured_ms = g->measured * 1e3;
     s->replanned = g->replanned;
     s->refitted = g->refitted;

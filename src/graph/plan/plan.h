@@ -1,6 +1,6 @@
 /* plan.h - the plan of a step: a list of instructions.
- * Defined in lowering.c, liveness.c, settle.c, halves.c, overlap.c, streams.c, collectives.c and
- * collectives_check.c.
+ * Defined in lowering.c, liveness.c, settle.c, halves.c, overlap.c, streams.c, collectives.c,
+ * collectives_check.c and wire_time.c.
  *
  * Operands are byte offsets in one arena or in external blocks. The printed list is exactly what
  * runs: a run makes no decisions and allocates nothing. */
@@ -33,6 +33,15 @@ typedef struct weir_instr {
     double             seconds; /* measured, summed over profiled runs */
 } weir_instr;
 
+/* A collective of a plan, with predicted seconds; negative: not known. */
+typedef struct weir_wire_span {
+    uint32_t start, wait;       /* instructions; the same if the plan waits for it at once */
+    double   seconds;           /* on the wire, */
+    double   exposed;           /* of these, for which computing waits at `wait` */
+} weir_wire_span;
+
+typedef WEIR_VEC(weir_wire_span) weir_wire_spans;
+
 typedef struct weir_plan {
     weir_instr  *instr;
     uint32_t     n;
@@ -60,6 +69,7 @@ typedef struct weir_plan {
     bool          unrecordable; /* recording failed once: runs are never recorded again */
     char         *unrecorded;   /* the sentence of that failure; NULL: none, or no memory for it */
     uint32_t      passes;       /* bit i: pass i ran (ir/pass_set.h) */
+    weir_wire_spans wire;       /* its collectives in the order of their starts */
     double        extra_seconds;    /* of recomputation and waits, as planned */
     double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* requested strategy; NULL: auto */
@@ -111,6 +121,12 @@ weir_status weir_plan_check_collectives(const weir_plan *p);
 
 /* Hands times and reasons of the plan `old` to the one that replaces it, and frees `old`. */
 void weir_plan_succeed(weir_plan *p, weir_plan *old);
+
+/* Fills p->wire (wire_time.c). */
+weir_status weir_plan_predict_wire(weir_plan *p);
+
+/* The sums of p->wire in seconds; 0 if one of them is not known. */
+void weir_plan_wire_sums(const weir_plan *p, double *seconds, double *exposed);
 
 void        weir_plan_free(weir_plan *p);
 

@@ -1,5 +1,5 @@
-/* settle.c - completes the final plan: streams, collectives beside computing, and space in the
- * offload store. */
+/* settle.c - completes the final plan: streams, collectives beside computing and their predicted
+ * time, and space in the offload store. */
 #include "core/attr.h"
 #include "device/offload/spill_slots.h"
 #include "graph/plan/plan.h"
@@ -35,5 +35,6 @@ weir_status weir_plan_settle(weir_graph *g)
     WEIR_TRY(weir_plan_overlap_collectives(g));
     WEIR_TRY(weir_plan_find_halves(g));
     WEIR_TRY(weir_plan_check_collectives(g->plan));
+    WEIR_TRY(weir_plan_predict_wire(g->plan));
     return reclaim(g);
 }

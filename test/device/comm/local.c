@@ -26,7 +26,7 @@ static weir_status run(rank *r, weir_collective_kind kind, int peer, int64_t n, 
     weir_collective job = {.kind = kind, .dtype = WEIR_F32, .peer = peer, .count = n, .src = src,
                            .dst = dst};
 
-    job.work = malloc(r->c->work(r->c, &job) + 1);
+    job.work = malloc(weir_collective_window(r->c->world, &job) + 1);
     const weir_status status = r->c->run(r->c, &job);
     free(job.work);
     return status;

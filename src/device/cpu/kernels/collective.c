@@ -63,39 +63,34 @@ static weir_status wait_for_one(const weir_kargs *k)
     return s->comm->wait(s->comm);
 }
 
-/* The larger operand describes the collective: the one that holds the parts of all ranks. */
-static weir_status choose(const weir_call *c, weir_collective_kind kind, weir_kernel *out)
+static weir_status choose(const weir_call *c, weir_kernel *out)
 {
     const weir_collective_attr *const a = c->attr;
-    const bool         result = kind == WEIR_ALL_GATHER || kind == WEIR_RECV;
-    const weir_desc   *whole = result ? &c->out[0].desc : &c->in[0].desc;
-    collective *const  s = weir_mem_alloc(sizeof *s);
+    collective *const                 s = weir_mem_alloc(sizeof *s);
 
     if (!s)
         return WEIR_ERR_NOMEM;
-    *s = (collective){.comm = (weir_comm *)(uintptr_t)a->comm,
-                      .job = {.kind = kind, .dtype = whole->dtype, .peer = (int)a->peer,
-                              .count = weir_shape_count(whole)},
-                      .bytes = weir_shape_bytes(whole)};
-    *out = (weir_kernel){.run = run, .work = s->comm->work(s->comm, &s->job), .state = s,
-                         .destroy = weir_mem_free, .impl = "comm"};
+    *s = (collective){.comm = (weir_comm *)(uintptr_t)a->comm, .job = weir_collective_of(c)};
+    s->bytes = (size_t)s->job.count * weir_dtype_size(s->job.dtype);
+    *out = (weir_kernel){.run = run, .work = weir_collective_window(s->comm->world, &s->job),
+                         .state = s, .destroy = weir_mem_free, .impl = "comm"};
     return WEIR_OK;
 }
 
-#define KERNEL(id, kind)                                                                           \
+#define KERNEL(id)                                                                                 \
     weir_status weir_cpu_##id(weir_device *d, const weir_call *c, weir_kernel *out)                \
     {                                                                                              \
         (void)d;                                                                                   \
-        return choose(c, kind, out);                                                               \
+        return choose(c, out);                                                                     \
     }
 
-KERNEL(all_reduce, WEIR_ALL_REDUCE)
-KERNEL(reduce_scatter, WEIR_REDUCE_SCATTER)
-KERNEL(all_gather, WEIR_ALL_GATHER)
-KERNEL(broadcast_from, WEIR_BROADCAST)
-KERNEL(reduce_to, WEIR_REDUCE)
-KERNEL(send_to, WEIR_SEND)
-KERNEL(recv_from, WEIR_RECV)
+KERNEL(all_reduce)
+KERNEL(reduce_scatter)
+KERNEL(all_gather)
+KERNEL(broadcast_from)
+KERNEL(reduce_to)
+KERNEL(send_to)
+KERNEL(recv_from)
 
 /* all_reduce in two calls: the window is the first one's. */
 weir_status weir_cpu_all_reduce_start(weir_device *d, const weir_call *c, weir_kernel *out)

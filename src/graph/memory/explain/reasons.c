@@ -6,6 +6,7 @@
 #include "core/status.h"
 #include "graph/ir/pass_set.h"
 #include "graph/memory/bounds/bound.h"
+#include "graph/memory/explain/collective_times.h"
 #include "graph/memory/explain/explain.h"
 #include "graph/memory/policies/policy.h"
 #include "graph/memory/budget/from_graph.h"
@@ -213,6 +214,7 @@ static weir_status explain_planned(const weir_graph *g, bool json, weir_string *
 void weir_format_explain(const weir_graph *g, weir_string *s)
 {
     s->failed |= explain_planned(g, false, s) != WEIR_OK;
+    weir_explain_collectives(g->plan, s);
 }
 
 void weir_format_decisions(const weir_graph *g, weir_string *s)

@@ -1,0 +1,127 @@
+/* wire_time.c - predicts how long a plan's collectives take, and how long computing waits for them.
+ *
+ * Two clocks, computing and the wire: a collective begins when the wire is free and computing has
+ * reached its start; computing goes on at its wait once it is done. Calls take what the device's
+ * rates say, collectives what their communicator expects. Copies to and from the offload store go
+ * beside both and are left out. On a simulated device this is what a run takes, but for these. */
+#include "core/attr.h"
+#include "device/collective.h"
+#include "graph/plan/plan.h"
+
+typedef struct wire_clock {
+    weir_plan *p;
+    double     compute, wire;   /* seconds at which all so far is done */
+    double    *end;             /* [spans] when each is done */
+} wire_clock;
+
+static const weir_comm *comm_of(const weir_instr *ins)
+{
+    return (const weir_comm *)(uintptr_t)((const weir_collective_attr *)ins->call.attr)->comm;
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Lists a collective that instruction i starts. */
+static weir_status begin(weir_plan *p, uint32_t i, bool waits_at_once)
+{
+    const weir_instr *const ins = &p->instr[i];
+    const weir_comm *const  c = comm_of(ins);
+    const weir_collective   job = weir_collective_of(&ins->call);
+
+    return weir_vec_push(&p->wire, ((weir_wire_span){i, waits_at_once ? i : WEIR_NONE,
+                                                     c->seconds(c, &job), 0}))
+               ? WEIR_OK
+               : WEIR_ERR_NOMEM;
+}
+
+/* Notes instruction i as the wait of the oldest collective of its communicator: they are awaited in
+ * the order of their starts. */
+static void note_wait(weir_plan *p, uint32_t i)
+{
+    for (uint32_t k = 0; k < p->wire.n; k++) {
+        weir_wire_span *const w = &p->wire.at[k];
+        if (w->wait == WEIR_NONE && comm_of(&p->instr[w->start]) == comm_of(&p->instr[i])) {
+            w->wait = i;
+            return;
+        }
+    }
+}
+
+static weir_status list(weir_plan *p)
+{
+    p->wire.n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const weir_call *const call = &p->instr[i].call;
+        if (call->op == WEIR_OP_ALL_REDUCE_WAIT)
+            note_wait(p, i);
+        else if (call->def->flags & WEIR_COLLECTIVE)
+            WEIR_TRY(begin(p, i, call->op != WEIR_OP_ALL_REDUCE_START));
+    }
+    return WEIR_OK;
+}
+
+/* Moves the clocks over the spans that begin or end at instruction i; *next is the first that has
+ * not begun. */
+static void pass(wire_clock *c, uint32_t i, uint32_t *next)
+{
+    weir_wire_spans *const w = &c->p->wire;
+
+    if (*next < w->n && w->at[*next].start == i) {
+        c->wire = later(c->wire, c->compute) + w->at[*next].seconds;
+        c->end[(*next)++] = c->wire;
+    }
+    for (uint32_t k = 0; k < *next; k++)
+        if (w->at[k].wait == i) {
+            w->at[k].exposed = later(0, c->end[k] - c->compute);
+            c->compute = later(c->compute, c->end[k]);
+        }
+}
+
+static bool all_known(const weir_plan *p)
+{
+    for (uint32_t k = 0; k < p->wire.n; k++)
+        if (p->wire.at[k].seconds < 0)
+            return false;
+    return true;
+}
+
+weir_status weir_plan_predict_wire(weir_plan *p)
+{
+    const weir_rates rates = p->dev->ops->rates(p->dev);
+    wire_clock       c = {.p = p};
+    uint32_t         next = 0;
+
+    WEIR_TRY(list(p));
+    if (p->wire.n == 0)
+        return WEIR_OK;
+    if (!all_known(p)) {
+        for (uint32_t k = 0; k < p->wire.n; k++)
+            p->wire.at[k].exposed = -1;
+        return WEIR_OK;
+    }
+    c.end = weir_mem_alloc(p->wire.n * sizeof *c.end);
+    if (!c.end)
+        return WEIR_ERR_NOMEM;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!weir_spill_attr_of(p->instr[i].call.op, p->instr[i].call.attr))
+            c.compute += weir_rates_seconds(&rates, &p->instr[i].call);
+        if (p->instr[i].call.def->flags & WEIR_COLLECTIVE)
+            pass(&c, i, &next);
+    }
+    weir_mem_free(c.end);
+    return WEIR_OK;
+}
+
+void weir_plan_wire_sums(const weir_plan *p, double *seconds, double *exposed)
+{
+    const uint32_t n = all_known(p) ? p->wire.n : 0;
+
+    *seconds = *exposed = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        *seconds += p->wire.at[k].seconds;
+        *exposed += p->wire.at[k].exposed;
+    }
+}
