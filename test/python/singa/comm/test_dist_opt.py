@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from processes import arrays, ranks
-from ranks import OPTIMISERS, Net, batch, digest
-from weir import autograd, core, opt, singa_wrap, tensor
+from ranks import OPTIMISERS, STEPS, Net, batch, digest
+from weir import autograd, core, device, opt, singa_wrap, tensor
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,29 @@ def test_partial_updates(found):
     mine, other = (one["partial sgd False"] for one in found)
     same = [a == b for a, b in zip(mine, other)]
     assert any(same) and not all(same)
+
+
+def test_a_simulated_world():
+    """Rank 0 of 8, which computes nothing: DistOpt joins the world of the default device."""
+    sim = device.create_sim("p100,world=8,node=4,wire=3.1e9,alpha=20e-6")
+    device.set_default_device(sim)
+    try:
+        net = Net()
+        net.how = STEPS["plain"]
+        net.optimizer = opt.DistOpt(opt.SGD(0.1))
+        assert (net.optimizer.global_rank, net.optimizer.world_size) == (0, 8)
+        x, y = (tensor.from_numpy(part) for part in batch(0))
+        net.compile([x], is_train=True)
+        comm = net.optimizer.communicator.ranks
+        net(x, y)
+        before, began = comm.stats, device.clock(sim)
+        net(x, y)
+        spent = {name: value - before[name] for name, value in comm.stats.items()}
+        assert spent["collectives"] >= 1 and spent["bytes"] >= 180 * 4
+        assert 0 < spent["waited_ms"] <= spent["wire_ms"] < 1e3 * (device.clock(sim) - began)
+    finally:
+        autograd.training = False
+        device.set_default_device(None)
 
 
 def test_raw_tensors():
