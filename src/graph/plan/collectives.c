@@ -6,9 +6,11 @@
  * is awaited, and what it held back follows in its former order. So collectives keep their order,
  * and so do all calls that share memory of which one of them is written.
  *
- * A finished plan is changed, and the change is kept if it fits into the budget, for as many
- * collectives as fit; without a budget, if the step needs no more than the operands and windows of
- * `most` collectives beyond what it needs without. So no step becomes infeasible. */
+ * Many small ones may be under way behind a large one: else computing would wait for that as soon
+ * as they start. A finished plan is changed, and the change is kept if it fits into the budget, for
+ * as many collectives as fit; without a budget, if the step needs no more than operands and windows
+ * of the largest collective MORE times beyond what it needs without. So no step becomes infeasible.
+ */
 #include <string.h>
 
 #include "core/attr.h"
@@ -18,7 +20,7 @@
 #include "graph/plan/plan.h"
 
 /* MOST: collectives under way while another starts. TRIES: plans with some of them. */
-enum { MOST = 2, TRIES = 16 };
+enum { MOST = WEIR_STARTED_MOST - 1, MORE = 2, TRIES = 16 };
 
 typedef struct weir_interleaving {
     weir_graph      *g;
@@ -227,7 +229,7 @@ static size_t arena_limit(const weir_interleaving *s)
     const size_t arena = s->g->plan->arena;
 
     if (!budget)
-        return arena + s->most * largest(s->g);
+        return arena + MORE * largest(s->g);
     return budget > resident + arena ? budget - resident : arena;
 }
 
@@ -297,11 +299,14 @@ static void set_all(weir_interleaving *s, bool may)
 /* All collectives, with fewer and fewer under way. */
 static weir_status try_all(weir_interleaving *s, bool *fits)
 {
-    weir_status status = WEIR_OK;
+    static const uint32_t most[] = {MOST, MORE, 1};
+    weir_status           status = WEIR_OK;
 
     set_all(s, true);
-    for (s->most = MOST; s->most > 0 && status == WEIR_OK && !*fits; s->most--)
+    for (size_t i = 0; i < sizeof most / sizeof *most && status == WEIR_OK && !*fits; i++) {
+        s->most = most[i];
         status = try(s, true, fits);
+    }
     return status;
 }
 

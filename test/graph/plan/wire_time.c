@@ -110,6 +110,40 @@ CASE(texts_name_each_collective)
     close_small(&s);
 }
 
+/* A large sum holds back nothing: the small ones behind it start meanwhile, and computing waits for
+ * all of them at the end alone. */
+CASE(small_sums_start_behind_a_large_one)
+{
+    enum { SUMS = 6, ROWS = 64 };
+    weir_device *const d = weir_device_open(MACHINE ",world=4," NETWORK,
+                                            &(weir_device_options){.threads = 1});
+    weir_comm *const   c = weir_comm_open("auto", d, NULL);
+    weir_tensor *const large = weir_input(d, weir_2d(WEIR_F32, ROWS * N, N));
+    weir_tensor *const w = weir_input(d, weir_2d(WEIR_F32, N, N));
+    weir_tensor       *z = w;
+    weir_graph_stats   stats;
+
+    weir_graph *const g = weir_graph_begin(d);
+    weir_keep(weir_all_reduce(c, weir_exp(large)));
+    for (int i = 1; i < SUMS; i++) {
+        z = weir_matmul(z, w);
+        weir_keep(weir_relu(weir_all_reduce(c, z)));
+    }
+    if (CHECK_OK(weir_graph_end(g, NULL))) {
+        double last = 0;
+        CHECK_OK(weir_graph_stats_of(g, &stats));
+        CHECK(stats.collectives == SUMS);
+        for (uint32_t i = 0; i < g->plan->wire.n; i++)
+            last = g->plan->wire.at[i].start;
+        CHECK(last > SUMS && g->plan->wire.at[0].wait > last);
+    }
+    weir_graph_free(g);
+    weir_release(large);
+    weir_release(w);
+    weir_comm_close(c);
+    weir_device_close(d);
+}
+
 /* One rank: no collective, the same plan, and no time. */
 CASE(one_rank_waits_for_nothing)
 {
