@@ -5,12 +5,12 @@
  * an order that depends on ranks and sizes, and move nothing while nobody calls MPI. Only the wire
  * thread calls MPI, so MPI_THREAD_FUNNELED is enough where it starts MPI itself.
  *
- * Messages are sent in pieces of at most PIECE bytes, DEPTH of each under way. Before a long message
- * an MPI asks the receiver, and over TCP the answer waits behind what is being sent the other way:
- * of two ranks that exchange whole messages of MiB, the one that begins a moment later sends when
- * the other is done, at half of the link's rate. Pieces go without asking, and the queue in front
- * of an acknowledgement stays short. On a test link of 1 Gbit/s more than 128 KiB under way took
- * up to 1.5 times as long. */
+ * Messages are sent in fragments of at most FRAGMENT bytes, DEPTH of each under way. Before a long
+ * message an MPI asks the receiver, and over TCP the answer waits behind what is being sent the
+ * other way: of two ranks that exchange whole messages of MiB, the one that begins a moment later
+ * sends when the other is done, at half of the link's rate. Fragments go without asking, and the
+ * queue in front of an acknowledgement stays short. On a test link of 1 Gbit/s more than 128 KiB
+ * under way took up to 1.5 times as long. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "device/comm/comm.h"
 #include "device/plugin.h"
 
-enum { NOTES = 64, TAG = 1, PIECE = 32 << 10, DEPTH = 4 };
+enum { NOTES = 64, TAG = 1, FRAGMENT = 32 << 10, DEPTH = 4 };
 
 #ifndef WEIR_MPI_NAME
 #error "WEIR_MPI_NAME is the name of the MPI"
@@ -32,11 +32,11 @@ typedef struct note {
     MPI_Request request;
 } note;
 
-/* A message of the exchange at hand. Piece k has request k % DEPTH. */
+/* A message of the exchange at hand. Fragment k has request k % DEPTH. */
 typedef struct message {
     weir_move  *move;
     bool        sent;           /* else received */
-    size_t      begun, done;    /* pieces */
+    size_t      begun, done;    /* fragments */
     MPI_Request request[DEPTH];
 } message;
 
@@ -144,23 +144,23 @@ static void mpi_close(weir_comm_link *l, bool orderly)
 
 /* ---- messages ---- */
 
-static size_t pieces_of(const message *one)
+static size_t fragments_of(const message *one)
 {
-    return (one->move->bytes + PIECE - 1) / PIECE;
+    return (one->move->bytes + FRAGMENT - 1) / FRAGMENT;
 }
 
-static size_t bytes_of(const message *one, size_t piece)
+static size_t bytes_of(const message *one, size_t k)
 {
-    const size_t left = one->move->bytes - piece * PIECE;
+    const size_t left = one->move->bytes - k * FRAGMENT;
 
-    return left < PIECE ? left : PIECE;
+    return left < FRAGMENT ? left : FRAGMENT;
 }
 
-/* Posts the next pieces, as many as may be under way. */
-static weir_status post_pieces(const mpi *m, message *one)
+/* Posts the next fragments, as many as may be under way. */
+static weir_status post_fragments(const mpi *m, message *one)
 {
-    for (; one->begun < pieces_of(one) && one->begun < one->done + DEPTH; one->begun++) {
-        char *const        at = (char *)one->move->at + one->begun * PIECE;
+    for (; one->begun < fragments_of(one) && one->begun < one->done + DEPTH; one->begun++) {
+        char *const        at = (char *)one->move->at + one->begun * FRAGMENT;
         const int          bytes = (int)bytes_of(one, one->begun), peer = one->move->peer;
         MPI_Request *const request = &one->request[one->begun % DEPTH];
         if (one->sent)
@@ -181,11 +181,11 @@ static weir_status mpi_exchange(weir_comm_link *l, weir_move *send, int ns, weir
     for (int i = 0; i < ns; i++)
         m->message[m->n++] = (message){.move = &send[i], .sent = true};
     for (int i = 0; i < m->n; i++)
-        WEIR_TRY(post_pieces(m, &m->message[i]));
+        WEIR_TRY(post_fragments(m, &m->message[i]));
     return WEIR_OK;
 }
 
-/* Tests the pieces of a message, in their order; a received one must have the expected size. */
+/* Tests the fragments of a message, in their order; a received one must have the expected size. */
 static weir_status test_one(const mpi *m, message *one)
 {
     while (one->done < one->begun) {
@@ -204,8 +204,8 @@ static weir_status test_one(const mpi *m, message *one)
             return host->fail(WEIR_ERR_COMM, "rank %d has sent %d bytes where %zu are expected",
                               one->move->peer, got, bytes);
     }
-    one->move->done = one->done == pieces_of(one);
-    return post_pieces(m, one);
+    one->move->done = one->done == fragments_of(one);
+    return post_fragments(m, one);
 }
 
 static weir_status mpi_test(weir_comm_link *l, bool *done, int *peer)
