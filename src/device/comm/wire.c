@@ -54,6 +54,8 @@ struct weir_comm_wire {
     pthread_mutex_t lock;       /* of the fields up to `peers` */
     pthread_cond_t  work, done_one;
     bool            opened, stop, waited;
+    bool            closed, abandoned;      /* the transport is; nobody waits for that any more */
+    double          closing;    /* since when it is being closed; 0: it is not */
     entry           job[QUEUE];
     uint64_t        graph, run; /* that the device's thread is in */
     uint64_t        posted, done;
@@ -330,8 +332,8 @@ static void breaks(weir_comm_wire *w, weir_status status)
     weir_failure_get(&w->failure);
 }
 
-/* Waits for work, or a moment. The lock is held. */
-static void idle(weir_comm_wire *w)
+/* Waits for a signal, or a moment. The lock is held. */
+static void idle(weir_comm_wire *w, pthread_cond_t *signal)
 {
     struct timespec until;
 
@@ -341,7 +343,7 @@ static void idle(weir_comm_wire *w)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    (void)pthread_cond_timedwait(&w->work, &w->lock, &until);
+    (void)pthread_cond_timedwait(signal, &w->lock, &until);
 }
 
 static weir_status prepare(weir_comm_wire *w)
@@ -373,12 +375,12 @@ static void serve(weir_comm_wire *w)
         if (w->broken != WEIR_OK) {
             w->done = w->posted;
             pthread_cond_broadcast(&w->done_one);
-            idle(w);
+            idle(w, &w->work);
             continue;
         }
         const bool busy = w->posted > w->done;
         if (!busy)
-            idle(w);
+            idle(w, &w->work);
         const entry *const job = &w->job[w->done % QUEUE];
         const double       begin = weir_now();
         pthread_mutex_unlock(&w->lock);
@@ -410,6 +412,35 @@ static bool all_leave(weir_comm_wire *w, double seconds)
     return here == 1;
 }
 
+static void destroy(weir_comm_wire *w)
+{
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->work);
+    pthread_cond_destroy(&w->done_one);
+    weir_mem_free(w->peers);
+    weir_mem_free(w->operands);
+    weir_mem_free(w->send);
+    weir_mem_free(w->recv);
+    weir_mem_free(w);
+}
+
+/* A library may hang here (MPI_Finalize of MPICH 4.0 over UCX and TCP does at times); the thread
+ * that waits for this one then leaves it, and what it uses, behind. */
+static void close_link(weir_comm_wire *w, bool orderly)
+{
+    pthread_mutex_lock(&w->lock);
+    w->closing = weir_now();
+    pthread_mutex_unlock(&w->lock);
+    w->link.ops->close(&w->link, orderly);
+    pthread_mutex_lock(&w->lock);
+    w->closed = true;
+    const bool abandoned = w->abandoned;
+    pthread_cond_broadcast(&w->done_one);
+    pthread_mutex_unlock(&w->lock);
+    if (abandoned)
+        destroy(w);
+}
+
 static void *run(void *arg)
 {
     weir_comm_wire *const  w = arg;
@@ -432,23 +463,11 @@ static void *run(void *arg)
         left = all_leave(w, whole || w->timeout < GRACE_SECONDS ? w->timeout : GRACE_SECONDS);
     else if (whole)
         tell_all(w, NOTE_LEFT);
-    w->link.ops->close(&w->link, whole && left);
+    close_link(w, whole && left);
     return NULL;
 }
 
 /* ---- the device's thread ---- */
-
-static void destroy(weir_comm_wire *w)
-{
-    pthread_mutex_destroy(&w->lock);
-    pthread_cond_destroy(&w->work);
-    pthread_cond_destroy(&w->done_one);
-    weir_mem_free(w->peers);
-    weir_mem_free(w->operands);
-    weir_mem_free(w->send);
-    weir_mem_free(w->recv);
-    weir_mem_free(w);
-}
 
 weir_comm_wire *weir_wire_new(const weir_wire_options *o)
 {
@@ -487,10 +506,18 @@ void weir_wire_free(weir_comm_wire *w)
     if (!w)
         return;
     pthread_mutex_lock(&w->lock);
+    const pthread_t thread = w->thread;
     w->stop = true;
     pthread_cond_signal(&w->work);
+    while (!w->closed && (w->closing == 0 || weir_now() < w->closing + w->timeout))
+        idle(w, &w->done_one);
+    const bool abandoned = w->abandoned = !w->closed;
     pthread_mutex_unlock(&w->lock);
-    (void)weir_env_get()->pthread_join(w->thread, NULL);
+    if (abandoned) {
+        (void)pthread_detach(thread);
+        return;
+    }
+    (void)weir_env_get()->pthread_join(thread, NULL);
     destroy(w);
 }
 

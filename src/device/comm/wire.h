@@ -27,7 +27,8 @@ typedef struct weir_wire_options {
 /* Starts the thread and opens the transport there; NULL after a failure, which is remembered. */
 weir_comm_wire *weir_wire_new(const weir_wire_options *o);
 
-/* Tells the other ranks, closes the transport and ends the thread. NULL is fine. */
+/* Tells the other ranks, closes the transport and ends the thread. A transport whose close takes
+ * longer than the timeout is left behind, with its thread. NULL is fine. */
 void weir_wire_free(weir_comm_wire *w);
 
 const weir_comm_link *weir_wire_link(const weir_comm_wire *w);

@@ -1,9 +1,11 @@
 /* wire.c - deadlines and faults: the rank that is missing is named on all others. */
 #include <errno.h>
+#include <pthread.h>
 
 #include "core/env.h"
 #include "core/mem.h"
 #include "device/collective.h"
+#include "device/comm/wire.h"
 #include "ranks.h"
 
 enum { N = 1000, ROUNDS = 3 };
@@ -225,4 +227,56 @@ CASE(memory_that_cannot_be_mapped_is_a_failure)
     CHECK_STATUS(weir_error_status(), WEIR_ERR_IO);
     CHECK_TEXT(weir_error(), "/dev/shm/weir-map cannot be mapped");
     weir_device_close(d);
+}
+
+/* ---- a transport that does not close ---- */
+
+static pthread_mutex_t stuck = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  moved = PTHREAD_COND_INITIALIZER;
+static bool            may_close, has_closed;
+
+static weir_status open_alone(weir_comm_link *l, const char *spec)
+{
+    (void)spec;
+    l->world = 1;
+    return WEIR_OK;
+}
+
+static bool hear_nothing(weir_comm_link *l, int *from, uint64_t word[WEIR_NOTE_WORDS])
+{
+    (void)l;
+    (void)from;
+    (void)word;
+    return false;
+}
+
+static void close_late(weir_comm_link *l, bool orderly)
+{
+    (void)l;
+    CHECK(orderly);
+    pthread_mutex_lock(&stuck);
+    while (!may_close)
+        pthread_cond_wait(&moved, &stuck);
+    has_closed = true;
+    pthread_cond_broadcast(&moved);
+    pthread_mutex_unlock(&stuck);
+}
+
+CASE(a_transport_that_does_not_close_is_left_behind)
+{
+    static const weir_comm_ops ops = {.name = "stuck", .open = open_alone, .close = close_late,
+                                      .noted = hear_nothing, .bytes = sizeof ops, .waits = true};
+    const weir_wire_options    o = {.ops = &ops, .spec = "", .timeout = 0.05};
+
+    may_close = has_closed = false;
+    weir_comm_wire *const w = weir_wire_new(&o);
+    CHECK_OR_RETURN(w != NULL);
+    weir_wire_free(w);          /* returns */
+    pthread_mutex_lock(&stuck);
+    CHECK(!has_closed);
+    may_close = true;           /* then the thread frees what it was left with */
+    pthread_cond_broadcast(&moved);
+    while (!has_closed)
+        pthread_cond_wait(&moved, &stuck);
+    pthread_mutex_unlock(&stuck);
 }
