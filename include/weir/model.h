@@ -229,11 +229,14 @@ WEIR_API weir_status weir_optim_apply(weir_optim *o);
 /* micro_batches: calls of weir_optim_accumulate for each weir_optim_apply; 0: 1. bucket: gradients
  * smaller than this many bytes are copied together and summed as one, up to that size; larger ones
  * are summed where they are; 0: 1 MiB. Neither changes a bit. model: its parameters and states
- * become those of rank 0 at once; NULL: none do. */
+ * become those of rank 0 at once; NULL: none do. wire: WEIR_BF16 or WEIR_F16 sends gradients of f32
+ * and f64 in that type, half the bytes: each rank's is rounded once, they are summed in f32, and
+ * the sum is rounded once; f16 overflows above 65,504. WEIR_F32 (0): they are sent as they are. */
 typedef struct weir_parallel_options {
     int64_t     micro_batches;
     size_t      bucket;
     weir_model *model;
+    weir_dtype  wire;
 } weir_parallel_options;
 
 /* From now on weir_minimize and weir_optim_apply sum the gradients over the ranks of c, in its
@@ -249,7 +252,8 @@ typedef struct weir_parallel_options {
  * their order, when parameters are: equal on all ranks. Without a model they are each rank's own.
  * All ranks must call this with the same options: ERR_COMM. A parameter that differs between ranks
  * at its first gradient is ERR_STATE. c and the model, borrowed, must outlive o. options NULL: all
- * defaults. ERR_INVALID for micro_batches below 0; ERR_STATE after the first update. */
+ * defaults. ERR_INVALID for micro_batches below 0; ERR_DTYPE for another wire; ERR_STATE after the
+ * first update. */
 WEIR_API weir_status weir_data_parallel(weir_optim *o, weir_comm *c,
                                         const weir_parallel_options *options);
 

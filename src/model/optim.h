@@ -47,6 +47,7 @@ struct weir_optim {
     weir_status        (*reduce)(weir_optim *o, const weir_pair *pairs, size_t n, weir_pair *out);
     int64_t              micro_batches; /* that each rank accumulates for an update */
     size_t               bucket;        /* bytes of gradients that are summed as one */
+    weir_dtype           wire;          /* type in which gradients are sent; f32: their own */
     int                  levels;        /* of partial sums of micro-batches, in order tree; 0: they
                                          * are added one after another */
     weir_tensor         *summed;        /* with levels: scalar f64 in states, counts micro-batches

@@ -15,21 +15,21 @@ enum { BUCKET = 1 << 20 };
 /* What ranks must agree on, as bytes. */
 typedef struct agreement {
     int64_t micro_batches;
-    uint64_t bucket, params, states;
+    uint64_t bucket, params, states, wire;
 } agreement;
 
 static weir_status agree(weir_comm *c, const weir_optim *o, const weir_model *m)
 {
     const agreement mine = {o->micro_batches, o->bucket, m ? weir_model_param_count(m) : 0,
-                            m ? weir_model_state_count(m) : 0};
+                            m ? weir_model_state_count(m) : 0, (uint64_t)o->wire};
     bool            equal;
 
     WEIR_TRY(weir_comm_equal(c, &mine, sizeof mine, &equal));
     return equal ? WEIR_OK
-                 : weir_fail(WEIR_ERR_COMM, "data_parallel: ranks differ in micro_batches, bucket "
-                             "or the number of the model's parameters or states; this one has "
-                             "%lld, %zu, %zu and %zu", (long long)mine.micro_batches, o->bucket,
-                             (size_t)mine.params, (size_t)mine.states);
+                 : weir_fail(WEIR_ERR_COMM, "data_parallel: ranks differ in micro_batches, bucket, "
+                             "wire or the number of the model's parameters or states; this one has "
+                             "%lld, %zu, %s, %zu and %zu", (long long)mine.micro_batches, o->bucket,
+                             weir_dtype_name(o->wire), (size_t)mine.params, (size_t)mine.states);
 }
 
 static weir_status share_model(weir_comm *c, const weir_model *m)
@@ -88,11 +88,15 @@ weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_
     if (p.micro_batches < 0)
         return weir_fail(WEIR_ERR_INVALID, "data_parallel: %lld micro-batches",
                          (long long)p.micro_batches);
+    if (p.wire != WEIR_F32 && p.wire != WEIR_F16 && p.wire != WEIR_BF16)
+        return weir_fail(WEIR_ERR_DTYPE, "data_parallel: wire is %s (expected f32, f16 or bf16)",
+                         weir_dtype_name(p.wire));
     if (o->slots.n > 0)
         return weir_fail(WEIR_ERR_STATE, "data_parallel: the optimiser has updated %zu parameters "
                          "already", o->slots.n);
     o->micro_batches = p.micro_batches > 0 ? p.micro_batches : 1;
     o->bucket = p.bucket > 0 ? p.bucket : BUCKET;
+    o->wire = p.wire;
     WEIR_TRY(agree(c, o, p.model));
     WEIR_TRY(choose_sums(o, c));
     if (p.model)
@@ -146,12 +150,23 @@ static int64_t elements_of(const weir_tensor *t)
     return n;
 }
 
+/* The sum of a gradient over all ranks, sent as halves where the options ask for it. */
+static weir_tensor *sum_of(const weir_optim *o, weir_tensor *grad)
+{
+    const weir_dtype type = grad ? weir_tensor_desc(grad).dtype : WEIR_F32;
+
+    if (o->wire == WEIR_F32 || weir_comm_world(o->comm) == 1 ||
+        (type != WEIR_F32 && type != WEIR_F64))
+        return weir_all_reduce(o->comm, grad);
+    return weir_cast(weir_all_reduce(o->comm, weir_cast(grad, o->wire)), type);
+}
+
 static weir_tensor *sum_and_scale(const weir_optim *o, weir_tensor *grad)
 {
     const double ranks = weir_comm_world(o->comm);
     const double m = ranks * (double)o->micro_batches;
 
-    return weir_affine(weir_all_reduce(o->comm, grad), 1 / m, 0);
+    return weir_affine(sum_of(o, grad), 1 / m, 0);
 }
 
 /* Sums n gradients of one type as one tensor. */

@@ -12,6 +12,7 @@ typedef struct way {
     int         per_rank;       /* micro-batches that each rank accumulates; 0: weir_minimize */
     const char *budget, *last_budget;   /* last_budget: of the last rank, if not NULL */
     size_t      bucket;
+    weir_dtype  wire;
     uint64_t   *bits;           /* [ranks] of parameters and states afterwards */
 } way;
 
@@ -56,7 +57,7 @@ static bool open_one(trained *t, weir_device *d, weir_comm *c, const way *w, int
         CHECK_OK(weir_optim_set_scaler(t->o, t->scaler));
     }
     const weir_parallel_options p = {.micro_batches = micro_batches, .bucket = w->bucket,
-                                     .model = t->m};
+                                     .model = t->m, .wire = w->wire};
     return CHECK_OK(weir_data_parallel(t->o, c, &p));
 }
 
@@ -322,6 +323,51 @@ CASE(partial_sums_are_saved)
     weir_device_close(d);
 }
 
+/* ---- gradients sent as halves ---- */
+
+CASE(halves_on_the_wire_depend_on_no_bucket_budget_or_graph)
+{
+    static const weir_dtype wires[] = {WEIR_BF16, WEIR_F16};
+    way                     exact = {.graph = true};
+    const uint64_t          f32 = together(&exact, 2, NULL);
+
+    for (size_t i = 0; i < ARRAY_LENGTH(wires); i++) {
+        way            on = {.graph = true, .wire = wires[i]}, off = {.wire = wires[i]};
+        way            tight = {.graph = true, .wire = wires[i], .budget = "85%", .bucket = 3000};
+        const uint64_t want = together(&on, 2, NULL);
+        CHECK(want != f32);
+        CHECK(together(&off, 2, NULL) == want);
+        CHECK(together(&tight, 2, NULL) == want);
+    }
+}
+
+/* A gradient of each rank and their sum are rounded once each: of a parameter w with loss g w. */
+static void wire_body(rank *r)
+{
+    static const float gradient[2] = {1.00390625f, 3.0f};   /* the first is no bf16: 1 */
+    weir_tensor *const w = weir_param(r->d, weir_1d(WEIR_F32, 1), "w");
+    weir_optim *const  o = weir_sgd_new(r->d, 1.0, NULL);
+    float              v;
+
+    CHECK_OR_RETURN(r->c != NULL);
+    CHECK_OK(weir_write_fill(w, 0));
+    CHECK_OK(weir_data_parallel(o, r->c, &(weir_parallel_options){.wire = WEIR_BF16}));
+    CHECK_OK(weir_scope_begin(r->d));
+    CHECK_OK(weir_minimize(o, weir_sum(weir_affine(w, (double)gradient[r->rank], 0), 0, false)));
+    CHECK_OK(weir_scope_end(r->d));
+    CHECK_OK(weir_read(w, &v, sizeof v));
+    CHECK(v == -2.0f);
+    weir_optim_free(o);
+    weir_release(w);
+}
+
+CASE(halves_on_the_wire_are_rounded_once)
+{
+    rank all[RANKS_MOST];
+
+    ranks_run(all, 2, NULL, wire_body, NULL);
+}
+
 CASE(ranks_that_accumulate_stay_equal)
 {
     way one = {.graph = true, .per_rank = 2}, two = {.per_rank = 2, .bucket = 1};
@@ -343,6 +389,9 @@ static void begin_body(rank *r)
     CHECK_TEXT(weir_error(), "ranks differ in micro_batches");
     CHECK_STATUS(weir_data_parallel(o, r->c, &(weir_parallel_options){.micro_batches = -1}),
                  WEIR_ERR_INVALID);
+    CHECK_STATUS(weir_data_parallel(o, r->c, &(weir_parallel_options){.wire = WEIR_I32}),
+                 WEIR_ERR_DTYPE);
+    CHECK_TEXT(weir_error(), "wire is i32 (expected f32, f16 or bf16)");
     CHECK_OK(weir_data_parallel(o, r->c, NULL));
     /* Other parameters than rank 0's. */
     CHECK_OK(weir_scope_begin(r->d));
