@@ -22,7 +22,7 @@ weir_sources(device src/device/memory arena block guard heap pool)
 weir_sources(device src/device/offload checksum spill spill_copy spill_file spill_io spill_slots
     swap)
 
-weir_sources(sim src/device/sim sim spec world)
+weir_sources(sim src/device/sim clock sim spec watch world)
 
 weir_sources(comm src/device/comm blame communicator kinds launcher local model order rounds wire)
 

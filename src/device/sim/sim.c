@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/attr.h"
-#include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
 #include "device/offload/swap.h"
@@ -97,56 +96,9 @@ static weir_status sim_fill(weir_device *d, void *p, int byte, size_t n)
 
 /* ---- time ---- */
 
-static double later(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static double copy_of(weir_sim *sim, double *busy_until, double rate, size_t bytes, double after)
-{
-    const double begin = later(later(*busy_until, sim->compute), after);
-
-    *busy_until = begin + sim->rates.copy + (double)bytes / rate;
-    return *busy_until;
-}
-
-double weir_sim_copy_out(weir_device *d, size_t bytes, double after)
-{
-    weir_sim *sim = weir_sim_of(d);
-
-    return copy_of(sim, &sim->out, sim->rates.link_out, bytes, after);
-}
-
-double weir_sim_copy_in(weir_device *d, size_t bytes, double after)
-{
-    weir_sim *sim = weir_sim_of(d);
-
-    return copy_of(sim, &sim->in, sim->rates.link_in, bytes, after);
-}
-
-double weir_sim_use_wire(weir_device *d, double seconds)
-{
-    weir_sim *sim = weir_sim_of(d);
-
-    sim->wire = later(sim->wire, sim->compute) + seconds;
-    return sim->wire;
-}
-
-void weir_sim_wait(weir_device *d, double when)
-{
-    weir_sim *sim = weir_sim_of(d);
-
-    if (when > sim->compute) {
-        sim->stalled += when - sim->compute;
-        sim->compute = when;
-    }
-}
-
 static double sim_clock(const weir_device *d)
 {
-    const weir_sim *sim = weir_sim_of(d);
-
-    return later(later(sim->compute, sim->wire), later(sim->out, sim->in));
+    return weir_sim_done(weir_sim_of(d));
 }
 
 /* The host waits for all work, so later work cannot begin earlier. */
@@ -195,37 +147,6 @@ static weir_status sim_painted(weir_device *d, const void *p, size_t n, size_t *
     return WEIR_OK;
 }
 
-/* Address after the last byte of an operand whose element 0 is at p. */
-static uintptr_t end_of(const weir_layout *l, const void *p)
-{
-    int64_t last = 0;
-
-    for (int i = 0; i < l->desc.ndim; i++) {
-        if (l->desc.dim[i] == 0)
-            return (uintptr_t)p;
-        last += (l->desc.dim[i] - 1) * l->stride[i];
-    }
-    return (uintptr_t)p + (size_t)(last + 1) * weir_dtype_size(l->desc.dtype);
-}
-
-static void watch(weir_sim *sim, const void *p, uintptr_t end)
-{
-    if ((uintptr_t)p >= sim->lo && end <= sim->hi && end > sim->top)
-        sim->top = end;
-}
-
-void weir_sim_watch(weir_sim *sim, const weir_kargs *k, size_t work)
-{
-    if (sim->lo == sim->hi)
-        return;
-    for (int i = 0; i < k->call->nin; i++)
-        watch(sim, k->src[i], end_of(&k->call->in[i], k->src[i]));
-    for (int i = 0; i < k->call->nout; i++)
-        watch(sim, k->dst[i], end_of(&k->call->out[i], k->dst[i]));
-    if (work > 0)
-        watch(sim, k->work, (uintptr_t)k->work + work);
-}
-
 /* ---- kernels ---- */
 
 typedef struct timed {
@@ -256,7 +177,6 @@ static weir_status choose(weir_device *d, const weir_call *c, weir_kernel *out)
     *out = (weir_kernel){.run = run, .state = t, .destroy = weir_mem_free, .impl = "sim"};
     return WEIR_OK;
 }
-
 
 static const weir_choose_fn kernels[WEIR_OP_COUNT] = {
 #define OP(ID, id) [WEIR_OP_##ID] = choose,

@@ -1,5 +1,5 @@
 /* sim.h - the simulated device: its rates, four clocks, and what overlaps with compute. Defined in
- * sim.c and world.c. */
+ * sim.c, clock.c, watch.c and world.c. */
 #ifndef WEIR_DEVICE_SIM_SIM_H
 #define WEIR_DEVICE_SIM_SIM_H
 
@@ -35,6 +35,9 @@ double weir_sim_copy_in(weir_device *d, size_t bytes, double after);
 
 /* The same for a collective that takes the wire for that many seconds. */
 double weir_sim_use_wire(weir_device *d, double seconds);
+
+/* The second at which all work queued so far is done. */
+double weir_sim_done(const weir_sim *sim);
 
 /* Makes later compute begin no earlier than the second `when`. */
 void weir_sim_wait(weir_device *d, double when);
