@@ -99,7 +99,7 @@ if(have_cuda)
 endif()
 weir_sources(test_model test/model layer_tree layers metrics optim optim_states options parallel precision recurrent
     sequential summary)
-weir_sources(test_model test/model/data augment data data_fuzz)
+weir_sources(test_model test/model/data augment data data_fuzz shards)
 weir_sources(test_model test/model/file disk_fault file_fuzz graph_file graph_fuzz ranks resume
     weights)
 weir_sources(test_model test/model/nets nets nets_step tree)

@@ -90,11 +90,15 @@ typedef struct weir_batches_options {
     const weir_augment *augment;    /* copied; NULL: images as they are */
     int                 workers;    /* threads that prepare x ahead, 0 to 256; 0: none */
     int                 ahead;      /* batches they prepare ahead; 0: two for each worker */
+    /* Several ranks: this one's number, how many there are (0: one), and how many batches each of
+     * them reads for an update (0: 1). See weir_batches_new. */
+    int                 rank, world, micro_batches;
 } weir_batches_options;
 
 /* Where a reader is, and what must be equal for the same batches to come. */
 typedef struct weir_batches_state {
-    int64_t  epoch, batch;      /* of the next batch, both from 0 */
+    int64_t  epoch, batch;      /* of the next batch, both from 0; of several ranks: rank 0's,
+                                 * counted over all of them, so that all have the same state */
     uint64_t seed;              /* of orders and changes */
     int64_t  samples, size;     /* of the data set; of a batch that is not the rest */
     bool     shuffle, drop_last;    /* as in the options */
@@ -117,7 +121,13 @@ typedef struct weir_batch {
  * image; with ERR_NOMEM if the system refuses a worker. next writes one batch, of
  * weir_batches_size samples, and moves on: ERR_STATE for labels of a data set that has none, for
  * x_whole with augment, and in a forked child for a reader with workers; ERR_DTYPE for x_whole of
- * numbers and for y of labels that are no class numbers. */
+ * numbers and for y of labels that are no class numbers.
+ *
+ * With world W and micro_batches A, one order of all samples is cut into batches, W A of them for
+ * each update, of which rank r reads r A to r A + A - 1. So every rank reads equally many, and an
+ * epoch leaves out the samples that make no whole update. A state may be set in a reader of another
+ * rank or world, if W A and size are the same, at the beginning of an update. ERR_INVALID unless 0
+ * <= rank < world, 0 <= micro_batches and the data set has samples for one update. */
 WEIR_API weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                         const weir_batches_options *options);
 WEIR_API weir_status   weir_batches_next(weir_batches *b, const weir_batch *to);

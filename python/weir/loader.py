@@ -77,13 +77,19 @@ class DataLoader:
     the first element of each sample, in order: those of weir.transforms, or functions of an array.
     workers: threads that prepare batches while the program computes; each has up to `prefetch`
     batches under way. An error in a worker is raised where the batch is asked for.
+
+    rank, world, micro_batches: on rank r of W, A batches for each update. One order of all samples
+    is cut into batches, W A of them for each update, of which rank r reads r A to r A + A - 1. So
+    every rank reads equally many, and an epoch leaves out the samples that make no whole update.
     """
 
     def __init__(self, data: Array | tuple[object, ...] | Dataset, batch_size: int = 1,
                  shuffle: bool = False, drop_last: bool = False, workers: int = 0,
-                 transforms: Sequence[Change] = (), seed: int = 0, prefetch: int = 2) -> None:
+                 transforms: Sequence[Change] = (), seed: int = 0, prefetch: int = 2,
+                 rank: int = 0, world: int = 1, micro_batches: int = 1) -> None:
         for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0),
-                                   ("seed", seed, 0), ("prefetch", prefetch, 1)):
+                                   ("seed", seed, 0), ("prefetch", prefetch, 1), ("rank", rank, 0),
+                                   ("world", world, rank + 1), ("micro_batches", micro_batches, 1)):
             if operator.index(value) < least:
                 raise errors.InvalidError(f"DataLoader: {name} is {value} but must be {least} or "
                                           "more")
@@ -105,15 +111,40 @@ class DataLoader:
         self.seed: int = seed
         self.prefetch: int = prefetch
         self.transforms: tuple[Change, ...] = tuple(transforms)
+        self.rank: int = rank
+        self.world: int = world
+        self.micro_batches: int = micro_batches
+        if len(self) == 0 and self._together > 1:
+            raise errors.InvalidError(
+                f"DataLoader: an update of {world} ranks reads {micro_batches} batches of "
+                f"{batch_size} samples from each, more than the {self.samples} there are")
         if len(self) == 0:
             raise errors.InvalidError(f"DataLoader: batch_size is {batch_size}, more than the "
                                       f"{self.samples} samples, and drop_last leaves none")
         self._epoch, self._at, self._resumed = 0, 0, False
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Batches of an epoch, those of this rank."""
+        if self._together > 1:
+            return self.samples // (self.batch_size * self._together) * self.micro_batches
         rest = 0 if self.drop_last else self.batch_size - 1
         return (self.samples + rest) // self.batch_size
+
+    @property
+    def _together(self) -> int:
+        """Batches of an update, those of all ranks."""
+        return self.world * self.micro_batches
+
+    def _number(self, at: int) -> int:
+        """The number of rank 0's batch `at` among those of all ranks: of states, the same on each
+        rank, and for other numbers of ranks."""
+        update, j = divmod(at, self.micro_batches)
+        return update * self._together + j
+
+    def _part(self, order: NDArray[np.int64], at: int) -> NDArray[np.int64]:
+        """The samples of this rank's batch `at`."""
+        first = (self._number(at) + self.rank * self.micro_batches) * self.batch_size
+        return order[first:first + self.batch_size]
 
     @property
     def epoch(self) -> int:
@@ -129,8 +160,7 @@ class DataLoader:
 
     def _batches(self, epoch: int, first: int) -> Iterator[Batch]:
         order = self._order(epoch)
-        parts = [order[i * self.batch_size:(i + 1) * self.batch_size]
-                 for i in range(first, len(self))]
+        parts = [self._part(order, i) for i in range(first, len(self))]
         made: _Batches = self._ahead(epoch, parts) if self.workers else (
             self._batch(epoch, part) for part in parts)
         try:
@@ -186,7 +216,7 @@ class DataLoader:
     def state_dict(self) -> dict[str, int]:
         """Where the loader is: load_state_dict of a loader like this one goes on with the batch
         after the last one that was handed out, whatever was read ahead."""
-        return {"epoch": self._epoch, "batch": self._at, **self._identity()}
+        return {"epoch": self._epoch, "batch": self._number(self._at), **self._identity()}
 
     def _identity(self) -> dict[str, int]:
         """What must be equal for the same batches to come."""
@@ -199,10 +229,16 @@ class DataLoader:
             if state.get(name) != value:
                 raise errors.InvalidError(f"DataLoader: the state has {name} {state.get(name)}, "
                                           f"this loader {value}")
-        epoch, at = (_whole(state.get(name)) for name in ("epoch", "batch"))
-        if epoch < 0 or not 0 <= at < len(self):
-            raise errors.InvalidError(f"DataLoader: the state has epoch {epoch}, batch {at}, but "
-                                      f"an epoch has {len(self)} batches")
+        epoch, number = (_whole(state.get(name)) for name in ("epoch", "batch"))
+        update, j = divmod(number, self._together)
+        at = update * self.micro_batches + j
+        if epoch < 0 or not 0 <= update * self.micro_batches < len(self):
+            raise errors.InvalidError(f"DataLoader: the state has epoch {epoch}, batch {number}, "
+                                      f"but an epoch has {len(self) * self.world} batches")
+        if j >= self.micro_batches:
+            raise errors.InvalidError(f"DataLoader: the state is {j} batches behind the beginning "
+                                      f"of an update, of which each rank reads "
+                                      f"{self.micro_batches}")
         self._epoch, self._at, self._resumed = epoch, at, True
 
 

@@ -127,6 +127,8 @@ struct weir_batches {
     place            next; /* of the program's next batch */
     uint64_t         seed;
     bool             drop_last;
+    int64_t          first, each, all;  /* batches of an update: this rank's first one and their
+                                         * number, that of all ranks; all 0, 1, 1: of one rank */
     weir_augmenter  *augmenter; /* owned; NULL: samples as they are */
     int64_t         *order;   /* owned; of the epoch of `dealt`; NULL: the file's order */
     place            dealt;   /* up to where batches were dealt to workers; else the same as next */
@@ -183,7 +185,20 @@ int64_t weir_batches_per_epoch(const weir_batches *b)
 {
     if (!b)
         return 0;
+    if (b->all > 1)
+        return b->data->n / (b->size * b->all) * b->each;
     return b->data->n / b->size + (!b->drop_last && b->data->n % b->size != 0);
+}
+
+/* The place of a batch of an epoch; `batch` as in a state. */
+static place place_of(const weir_batches *b, int64_t epoch, int64_t batch)
+{
+    return (place){epoch, (batch + b->first) * b->size};
+}
+
+static int64_t batch_of(const weir_batches *b, place p)
+{
+    return p.at / b->size - b->first;
 }
 
 /* Samples of the batch at p: `size`, or the rest. */
@@ -212,7 +227,7 @@ weir_status weir_batches_get_state(const weir_batches *b, weir_batches_state *to
 {
     if (!b || !to)
         return weir_fail_null("batches_get_state", b ? "to" : "batches");
-    *to = (weir_batches_state){b->next.epoch, b->next.at / b->size, b->seed,     b->data->n,
+    *to = (weir_batches_state){b->next.epoch, batch_of(b, b->next), b->seed,     b->data->n,
                                b->size,       b->order != NULL,     b->drop_last};
     return WEIR_OK;
 }
@@ -295,6 +310,13 @@ static weir_status check_workers(const weir_batches *b, const char *who)
 /* The place after the batch at p. */
 static place place_after(const weir_batches *b, place p)
 {
+    if (b->all > 1) {
+        const int64_t batch = batch_of(b, p);
+        const int64_t next = batch % b->all + 1 < b->each ? batch + 1
+                                                          : (batch / b->all + 1) * b->all;
+        return next / b->all < b->data->n / (b->size * b->all) ? place_of(b, p.epoch, next)
+                                                               : place_of(b, p.epoch + 1, 0);
+    }
     p.at += samples_at(b, p);
     if (p.at == b->data->n || (b->drop_last && p.at > b->data->n - b->size))
         return (place){.epoch = p.epoch + 1};
@@ -414,15 +436,19 @@ weir_status weir_batches_set_state(weir_batches *b, const weir_batches_state *st
                          state->drop_last, (unsigned long long)own.seed, (long long)own.samples,
                          (long long)own.size, own.shuffle, own.drop_last);
     if (state->epoch < 0 || state->epoch == INT64_MAX || state->batch < 0 ||
-        state->batch >= weir_batches_per_epoch(b))
+        state->batch / b->all * b->each >= weir_batches_per_epoch(b))
         return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state has epoch %lld, batch "
                                            "%lld, but an epoch has %lld batches",
                          (long long)state->epoch, (long long)state->batch,
-                         (long long)weir_batches_per_epoch(b));
+                         (long long)(weir_batches_per_epoch(b) / b->each * b->all));
+    if (state->batch % b->all >= b->each)
+        return weir_fail(WEIR_ERR_INVALID, "batches_set_state: the state is %lld batches behind "
+                         "the beginning of an update, of which each rank reads %lld",
+                         (long long)(state->batch % b->all), (long long)b->each);
     WEIR_TRY(check_workers(b, "batches_set_state"));
     if (b->ahead)
         weir_ahead_clear(b->ahead);
-    b->next = b->dealt = (place){state->epoch, state->batch * b->size};
+    b->next = b->dealt = place_of(b, state->epoch, state->batch);
     if (b->order)
         shuffle(b);
     deal_ahead(b);
@@ -456,6 +482,27 @@ static weir_status workers_make(weir_batches *b, const weir_batches_options *o)
     return WEIR_OK;
 }
 
+/* Which batches of an update are this rank's. */
+static weir_status share_out(weir_batches *b, const weir_batches_options *o)
+{
+    const int64_t world = o->world ? o->world : 1, each = o->micro_batches ? o->micro_batches : 1;
+    int64_t       samples = 0;
+
+    if (world < 1 || o->rank < 0 || o->rank >= world || each < 1)
+        return weir_fail(WEIR_ERR_INVALID, "batches_new: rank %d of %d with %d micro-batches",
+                         o->rank, o->world, o->micro_batches);
+    b->first = o->rank * each;
+    b->each = each;
+    b->all = world * each;
+    b->next = b->dealt = place_of(b, 0, 0);
+    if (b->all > 1 && (__builtin_mul_overflow(b->all, b->size, &samples) || samples > b->data->n))
+        return weir_fail(WEIR_ERR_INVALID, "batches_new: an update of %lld ranks reads %lld "
+                         "batches of %lld samples from each, more than the %lld of the data set",
+                         (long long)world, (long long)each, (long long)b->size,
+                         (long long)b->data->n);
+    return WEIR_OK;
+}
+
 weir_batches *weir_batches_new(const weir_data *d, int64_t size,
                                const weir_batches_options *options)
 {
@@ -473,7 +520,8 @@ weir_batches *weir_batches_new(const weir_data *d, int64_t size,
     if (!b)
         return NULL;
     *b = (weir_batches){.data = d, .size = size, .seed = o.seed, .drop_last = o.drop_last};
-    if ((!o.augment || (b->augmenter = weir_augmenter_new(&d->sample, o.augment))) &&
+    if (share_out(b, &o) == WEIR_OK &&
+        (!o.augment || (b->augmenter = weir_augmenter_new(&d->sample, o.augment))) &&
         (!o.shuffle || order_make(b) == WEIR_OK) && workers_make(b, &o) == WEIR_OK)
         return b;
     weir_batches_free(b);

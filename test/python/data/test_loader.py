@@ -201,3 +201,46 @@ def test_torch_loaders_and_data_sets():
         got = [tuple(t.numpy() for t in to_tensors(batch))
                for batch in TorchLoader(data, 4, num_workers=workers)]
         assert bits(got) == bits(DataLoader((X, Y), 4))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ranks_read_what_one_reads(workers):
+    data, together = np.arange(53), 4
+    one = [b[0].tolist() for b in DataLoader(data, 3, shuffle=True, seed=7, micro_batches=4)]
+    assert len(one) == 16 and len(set(sum(one, []))) == 48
+    for world in (2, 4):
+        each = together // world
+        ranks = [DataLoader(data, 3, shuffle=True, seed=7, workers=workers, rank=r, world=world,
+                            micro_batches=each) for r in range(world)]
+        assert {len(rank) for rank in ranks} == {4 * each}
+        parts = [[b[0].tolist() for b in rank] for rank in ranks]
+        whole = [parts[r][update * each + j] for update in range(4) for r in range(world)
+                 for j in range(each)]
+        assert whole == one
+
+
+def test_a_state_fits_another_world():
+    two = DataLoader(Y, 1, shuffle=True, rank=1, world=2, micro_batches=2)
+    batches = iter(two)
+    for _ in range(2):
+        next(batches)
+    state = two.state_dict()
+    assert (state["epoch"], state["batch"]) == (0, 4)
+    four = DataLoader(Y, 1, shuffle=True, rank=3, world=4)
+    four.load_state_dict(state)
+    next(batches)
+    assert next(iter(four))[0].tolist() == next(batches)[0].tolist()
+    with pytest.raises(weir.InvalidError, match="5 batches|1 batches behind the beginning"):
+        four.load_state_dict({**state, "batch": 5})
+    with pytest.raises(weir.InvalidError, match="batch 8, but an epoch has 8 batches"):
+        two.load_state_dict({**state, "batch": 8})
+
+
+@pytest.mark.parametrize("ranks, text", [
+    ({"rank": 1}, "world is 1 but must be 2 or more"), ({"rank": -1}, "rank is -1"),
+    ({"micro_batches": 0}, "micro_batches is 0"),
+    ({"world": 11}, "an update of 11 ranks reads 1 batches of 1 samples from each, more than the "
+     "10 there are")])
+def test_ranks_that_are_none_are_refused(ranks, text):
+    with pytest.raises(weir.InvalidError, match=text):
+        DataLoader(Y, 1, **ranks)
