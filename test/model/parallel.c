@@ -368,6 +368,43 @@ CASE(halves_on_the_wire_are_rounded_once)
     ranks_run(all, 2, NULL, wire_body, NULL);
 }
 
+/* Sums have other shapes where another number of micro-batches is added: those that are 0 are as
+ * good as none, others are not. */
+CASE(sums_of_other_numbers_of_micro_batches)
+{
+    static const int given[] = {6, 6, 1}, taken[] = {2, 1, 6};
+    char             path[64];
+    weir_device     *d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 5});
+    weir_comm       *c = weir_comm_open("auto", d, &(weir_comm_options){.order = "tree"});
+
+    snprintf(path, sizeof path, "/tmp/weir-others-%ld", (long)getpid());
+    for (size_t i = 0; i < ARRAY_LENGTH(given); i++) {
+        way     w = {.per_rank = 1};
+        trained t, again;
+        CHECK(open_one(&t, d, c, &w, given[i]) && open_one(&again, d, c, &w, taken[i]));
+        const weir_run first = {.model = t.m, .optim = t.o};
+        weir_run       second = {.model = again.m, .optim = again.o};
+        for (int j = 0; j < given[i]; j++) {
+            write_batch(&t, 0, j);
+            CHECK_OK(weir_scope_begin(d));
+            CHECK_OK(record(&t));
+            CHECK_OK(weir_scope_end(d));
+            CHECK_OK(weir_run_save(&first, path, NULL));
+            CHECK_STATUS(weir_run_load(&second, path), WEIR_ERR_IO);
+            CHECK_TEXT(weir_error(), "different tensors");
+        }
+        CHECK_OK(weir_optim_apply(t.o));
+        CHECK_OK(weir_run_save(&first, path, NULL));
+        CHECK_OK(weir_run_load(&second, path));
+        CHECK(bits_of(&t) == bits_of(&again));
+        close_one(&t);
+        close_one(&again);
+    }
+    remove(path);
+    weir_comm_close(c);
+    weir_device_close(d);
+}
+
 CASE(ranks_that_accumulate_stay_equal)
 {
     way one = {.graph = true, .per_rank = 2}, two = {.per_rank = 2, .bucket = 1};
