@@ -109,7 +109,7 @@ weir_test(model)
 weir_program(drawn_faults weir_shared test/systems/drawn_faults.c)
 add_test(NAME drawn_faults COMMAND drawn_faults 7)
 weir_program(one_hash weir_shared test/systems/one_hash.c)
-add_test(NAME one_hash COMMAND one_hash 4)
+add_test(NAME one_hash COMMAND one_hash 8)
 foreach(script IN ITEMS tool examples install)
     add_test(NAME ${script}
         COMMAND sh ${CMAKE_SOURCE_DIR}/test/${script}.sh ${CMAKE_BINARY_DIR})

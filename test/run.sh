@@ -65,7 +65,7 @@ script() {
     memory_faults) part memory_faults sh test/systems/memory_faults.sh "$build" ;;
     onnx) part onnx sh test/systems/onnx.sh "$build" ;;
     drawn_faults) part drawn_faults "$build/drawn_faults" 7 ;;
-    one_hash) part one_hash "$build/one_hash" 4 ;;
+    one_hash) part one_hash "$build/one_hash" 8 ;;
     mpi) part mpi sh test/systems/mpi.sh "$build" ;;
     aarch64) part aarch64 sh test/systems/aarch64.sh ;;
     torch)          # a download of gigabytes, then a few minutes of tests

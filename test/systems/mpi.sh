@@ -39,12 +39,14 @@ named() {
 }
 
 tried=0
+there=
 for mpi in openmpi mpich; do
     if ! command -v "mpirun.$mpi" >/dev/null || [ ! -f "$build/libweir_mpi_$mpi.so" ]; then
         echo "$mpi: left out, its launcher or libweir_mpi_$mpi.so is not there"
         continue
     fi
     tried=$((tried + 1))
+    there="$there $mpi"
     launch "$mpi" 1 alone
     grep -q '^ranks 1$' "$work/out"
     check "$?" "$mpi: one process is alone: $(cat "$work/out" "$work/err")"
@@ -63,6 +65,11 @@ done
 if [ "$tried" -eq 2 ]; then
     cmp "$work/two.openmpi" "$work/two.mpich"
     check "$?" "two processes have the same bits on both"
+fi
+if [ "$tried" -gt 0 ] && [ -x "$build/one_hash" ]; then
+    # shellcheck disable=SC2086
+    timeout 600 "$build/one_hash" 8 21 3 $there >"$work/out"
+    check "$?" "drawn ways of training have one hash: $(cat "$work/out")"
 fi
 printf 'mpi: %s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]
