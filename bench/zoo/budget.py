@@ -2,13 +2,14 @@
 """budget.py - ten models of PyTorch trained in Weir within half of PyTorch's own step peak.
 
 Usage: PYTHONPATH=build/python python3 bench/zoo/budget.py [--only NAME[,NAME]] [--share 0.5]
-           [--precision bf16] [--rounds 5] [--out ROWS] [--show ROWS...]
+           [--precision bf16] [--batch N] [--rounds 5] [--out ROWS] [--show ROWS...]
 
 A step peak is the memory that a step has beyond parameters, the optimiser's state and the batch.
 PyTorch's is the highest sum of what its allocator gave out, by its profiler; what libraries keep
 inside themselves is not in it. Weir's budget is its persistent bytes plus that share of PyTorch's
-step peak. --precision: the step of Weir in that type, PyTorch's under autocast. --rounds: of steps
-in turn. --out adds a line of JSON for each model; --show prints the tables of such files.
+step peak. --precision: the step of Weir in that type, PyTorch's under autocast. --batch: smaller
+ones, where PyTorch takes minutes. --rounds: of steps in turn. --out adds a line of JSON for each
+model; --show prints the tables of such files.
 
 The first table:
     activations    of PyTorch's peak, persistent bytes included; gradients are not counted
@@ -59,11 +60,12 @@ TEN = {
                                    "intermediate_size": 1408, "num_attention_heads": 8}),
 }
 STEPS = 3       # whose bits are compared
+BATCH = 0       # in place of TEN's
 
 
 def built(name):
     package, batch, how = TEN[name]
-    return models.build(package, name, batch, **how)
+    return models.build(package, name, BATCH or batch, **how)
 
 
 def bytes_of(tensors):
@@ -178,7 +180,7 @@ def row_of(name, precision, share, rounds, limit):
         return {"name": name, **free}
     budget = free["persistent_bytes"] + int(share * theirs["peak"])
     row = forked(limit, beside, name, precision, budget, rounds)
-    return {"name": name, "batch": TEN[name][1], "budget": budget, "share": share,
+    return {"name": name, "batch": BATCH or TEN[name][1], "budget": budget, "share": share,
             "precision": precision, "eager": theirs, "free": free, **row}
 
 
@@ -236,11 +238,14 @@ def main():
     parser.add_argument("--only", help="names, separated by commas")
     parser.add_argument("--share", type=float, default=0.5, help="of PyTorch's step peak")
     parser.add_argument("--precision", choices=PRECISIONS, default="f32")
+    parser.add_argument("--batch", type=int, default=0, help="default: those of the table")
     parser.add_argument("--rounds", type=int, default=5, help="of steps in turn")
     parser.add_argument("--limit", type=float, default=900, help="seconds for each of three runs")
     parser.add_argument("--out", help="JSON lines, one for each model, as they are done")
     parser.add_argument("--show", nargs="+", metavar="ROWS", help="files of --out: their tables")
     args = parser.parse_args()
+    global BATCH
+    BATCH = args.batch
     rows = []
     if args.show:
         for path in args.show:
