@@ -8,8 +8,10 @@
  * Sums. Elements are added in the order of ranks, whatever the transport and however a tensor is
  * cut into messages, so the bits of a sum depend on nothing but its operands: `serial` is
  * ((0 + x0) + x1) + ..., `tree` adds neighbours in pairs, so that W ranks which sum A operands
- * each, A a power of two, get what one gets that sums W A. f16 and bf16 are summed in f32 and
- * rounded once; integers wrap around. Every rank gets the same bits.
+ * each, A a power of two, get what one gets that sums W A. With `engine` an MPI sums f32, f64, i32,
+ * i64 and u8 itself (all_reduce), in an order that depends on ranks, sizes and its version; every
+ * rank gets what MPI gives it. f16 and bf16 are summed in f32 and rounded once; integers wrap
+ * around. With the other two every rank gets the same bits.
  *
  * Agreement. When the recording of a graph ends that has collectives of a communicator, its ranks
  * compare what they have recorded, call by call, before anything runs: operations, attributes,
@@ -50,7 +52,7 @@ typedef struct weir_comm weir_comm;     /* one rank's end of a communicator */
 /* How a communicator is opened; 0 and NULL mean the defaults. */
 typedef struct weir_comm_options {
     double      timeout_s;  /* seconds that a collective may take; 0: 60 */
-    const char *order;      /* of sums: "serial" (NULL, the default) or "tree" */
+    const char *order;      /* of sums: "serial" (NULL, the default), "tree" or "engine" */
     /* What ranks must have in common: "graphs" (NULL, the default), or "collectives": the kinds,
      * types, sizes and order of collectives alone, for ranks that compute different things and for
      * machines of different types. Graphs with weir_send_to or weir_recv_from are always compared
@@ -94,7 +96,7 @@ WEIR_API void weir_comm_close(weir_comm *c);
 WEIR_API int weir_comm_rank(const weir_comm *c);
 WEIR_API int weir_comm_world(const weir_comm *c);
 
-/* The order of sums, "serial" or "tree"; NULL of NULL. */
+/* The order of sums, "serial", "tree" or "engine"; NULL of NULL. */
 WEIR_API const char *weir_comm_order(const weir_comm *c);
 
 /* One line about the communicator that you free by weir_text_free: transport, rank, ranks, order,

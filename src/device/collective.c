@@ -7,6 +7,13 @@
 
 enum { WINDOW = 4 << 20 };
 
+const char *weir_sum_order_name(weir_sum_order order)
+{
+    static const char *const names[WEIR_SUM_ORDERS] = {"serial", "tree", "engine"};
+
+    return names[order];
+}
+
 static weir_collective_kind kind_of(weir_op op)
 {
     switch (op) {

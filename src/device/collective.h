@@ -19,7 +19,13 @@ typedef enum weir_purpose {
     WEIR_FOR_PROGRAM, WEIR_FOR_GRAPH, WEIR_PURPOSES
 } weir_purpose;
 
-typedef enum weir_sum_order { WEIR_SUM_SERIAL, WEIR_SUM_TREE, WEIR_SUM_ORDERS } weir_sum_order;
+typedef enum weir_sum_order {
+    WEIR_SUM_SERIAL, WEIR_SUM_TREE,
+    WEIR_SUM_ENGINE,            /* the transport's own; serial where it has none */
+    WEIR_SUM_ORDERS
+} weir_sum_order;
+
+const char *weir_sum_order_name(weir_sum_order order);
 
 /* One collective of dense host memory. REDUCE_SCATTER and ALL_GATHER: src or dst is the part of
  * this rank, count / world elements; all other operands have count. dst may be src. */

@@ -57,6 +57,9 @@ for mpi in openmpi mpich; do
         check "$?" "$mpi: $ranks processes have the bits of one: $(cat "$work/bits" "$work/out")"
         [ "$ranks" -ne 2 ] || cp "$work/out" "$work/two.$mpi"
     done
+    launch "$mpi" 3 engine
+    grep -q '^sums right$' "$work/out"
+    check "$?" "$mpi: its own sums are right: $(cat "$work/out" "$work/err")"
     launch "$mpi" 3 late 1
     named 'rank 1 has not reached all_reduce 2 (30000 f32) within 1 s: it answers'
     launch "$mpi" 3 kind 1

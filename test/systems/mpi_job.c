@@ -3,6 +3,7 @@
  *   mpi_job bits           trains; rank 0 prints a number made of all bits of the parameters
  *   mpi_job late RANK      RANK comes to the second sum after the timeout; all print their failure
  *   mpi_job kind RANK      RANK gathers where all others sum; all print their failure
+ *   mpi_job engine         MPI sums, in a graph and at once; rank 0 prints "sums right"
  *   mpi_job alone          opens no communicator that sends: prints the number of ranks */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,19 +123,61 @@ static weir_status fail_once(weir_device *d, weir_comm *c, bool late, int culpri
     return WEIR_OK;
 }
 
+/* The sum over ranks of rank + i / 8, exact in f32; halves are summed here. */
+static bool is_right(weir_tensor *sum, int world)
+{
+    static float v[N];
+
+    if (weir_read(sum, v, sizeof v) != WEIR_OK)
+        return false;
+    for (int i = 0; i < N; i++)
+        if (v[i] != (float)(world * (world - 1)) / 2 + (float)(world * (i % 64)) / 8)
+            return false;
+    return true;
+}
+
+static weir_status sum_by_engine(weir_device *d, weir_comm *c)
+{
+    static float       v[N];
+    weir_tensor *const x = weir_input(d, weir_1d(WEIR_F32, N));
+    weir_graph *const  g = weir_graph_begin(d);
+    weir_tensor *const y = weir_keep(weir_all_reduce(c, x));
+    weir_tensor *const z = weir_keep(weir_cast(weir_all_reduce(c, weir_cast(x, WEIR_BF16)),
+                                               WEIR_F32));
+
+    for (int i = 0; i < N; i++)
+        v[i] = (float)weir_comm_rank(c) + (float)(i % 64) / 8;
+    WEIR_TRY(weir_graph_end(g, NULL));
+    WEIR_TRY(weir_write(x, v, sizeof v));
+    for (int i = 0; i < STEPS; i++)
+        WEIR_TRY(weir_graph_run(g));
+    WEIR_TRY(weir_scope_begin(d));
+    const bool right = is_right(y, weir_comm_world(c)) && is_right(z, weir_comm_world(c)) &&
+                       is_right(weir_all_reduce(c, x), weir_comm_world(c));
+    WEIR_TRY(weir_scope_end(d));
+    if (weir_comm_rank(c) == 0)
+        printf("sums %s\n", right ? "right" : "wrong");
+    weir_graph_free(g);
+    weir_release(x);
+    return WEIR_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *const way = argc > 1 ? argv[1] : "";
     const bool        breaks = strcmp(way, "late") == 0 || strcmp(way, "kind") == 0;
+    const bool        engine = strcmp(way, "engine") == 0;
     weir_device *d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
     weir_comm   *c = weir_comm_open("auto", d, &(weir_comm_options){
-                                        .timeout_s = breaks ? 1e-3 * TIMEOUT_MS : 60});
+                                        .timeout_s = breaks ? 1e-3 * TIMEOUT_MS : 60,
+                                        .order = engine ? "engine" : NULL});
 
     if (!c)
         return failed("open");
     if (strcmp(way, "alone") == 0)
         printf("ranks %d\n", weir_comm_world(c));
-    else if ((breaks ? fail_once(d, c, way[0] == 'l', argc > 2 ? atoi(argv[2]) : 0)
+    else if ((engine ? sum_by_engine(d, c)
+              : breaks ? fail_once(d, c, way[0] == 'l', argc > 2 ? atoi(argv[2]) : 0)
                      : train(d, c)) != WEIR_OK)
         return failed(way);
     weir_comm_close(c);

@@ -35,6 +35,12 @@ static size_t say(char *text, size_t room, size_t n, const char *format, ...)
     return more > 0 && n + (size_t)more < room ? n + (size_t)more : room - 1;
 }
 
+/* Of a number that another rank has sent. */
+static const char *order_name(uint64_t order)
+{
+    return order < WEIR_SUM_ORDERS ? weir_sum_order_name((weir_sum_order)order) : "unknown";
+}
+
 /* "all_reduce 118 (4096 f32) in run 3 of graph 1". full: with order and root, in which the same
  * collective of two ranks may differ. */
 static void place_text(const weir_rank_place *p, bool full, char text[PLACE_TEXT])
@@ -54,7 +60,7 @@ static void place_text(const weir_rank_place *p, bool full, char text[PLACE_TEXT
     if (full && (kind == WEIR_BROADCAST || kind == WEIR_REDUCE))
         n = say(text, PLACE_TEXT, n, ", root %llu", (unsigned long long)(p->what >> 32));
     else if (full)
-        n = say(text, PLACE_TEXT, n, ", order %s", (p->what >> 20 & 0xf) ? "tree" : "serial");
+        n = say(text, PLACE_TEXT, n, ", order %s", order_name(p->what >> 20 & 0xf));
     n = say(text, PLACE_TEXT, n, ")%s", purpose != WEIR_FOR_PROGRAM ? ")" : "");
     if (p->graph)
         say(text, PLACE_TEXT, n, " in run %llu of graph %llu", (unsigned long long)p->run,

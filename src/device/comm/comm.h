@@ -38,6 +38,9 @@ typedef struct weir_comm_ops {
     /* *done: all of them have been sent and received. Otherwise *peer is a rank that is waited for.
      * Fails with ERR_COMM if a message has another size than expected. */
     weir_status (*test)(weir_comm_link *l, bool *done, int *peer);
+    /* Begins the transport's own all_reduce of the job, which test then moves on; *has is false
+     * where it has none for the type. NULL: it has none. */
+    weir_status (*reduce)(weir_comm_link *l, const weir_collective *job, bool *has);
     void        (*note)(weir_comm_link *l, int to, const uint64_t word[WEIR_NOTE_WORDS]);
     bool        (*noted)(weir_comm_link *l, int *from, uint64_t word[WEIR_NOTE_WORDS]);
     /* Called before collective number n (from 1): faults that the spec asks for; NULL: none. False:

@@ -116,10 +116,13 @@ static void leave(weir_comm *c)
 
 static weir_status order_of(const char *name, weir_sum_order *order)
 {
-    if (name && strcmp(name, "serial") != 0 && strcmp(name, "tree") != 0)
-        return weir_fail_unknown("weir_comm_open: order", name, strlen(name), "serial, tree");
-    *order = name && strcmp(name, "tree") == 0 ? WEIR_SUM_TREE : WEIR_SUM_SERIAL;
-    return WEIR_OK;
+    for (*order = WEIR_SUM_SERIAL; name && *order < WEIR_SUM_ORDERS; (*order)++)
+        if (strcmp(name, weir_sum_order_name(*order)) == 0)
+            break;
+    return *order < WEIR_SUM_ORDERS
+               ? WEIR_OK
+               : weir_fail_unknown("weir_comm_open: order", name, strlen(name),
+                                   "serial, tree, engine");
 }
 
 static weir_status agree_of(const char *name, bool *may_differ)
@@ -259,7 +262,7 @@ int weir_comm_world(const weir_comm *c)
 
 const char *weir_comm_order(const weir_comm *c)
 {
-    return !c ? NULL : c->order == WEIR_SUM_TREE ? "tree" : "serial";
+    return c ? weir_sum_order_name(c->order) : NULL;
 }
 
 char *weir_comm_text(const weir_comm *c)

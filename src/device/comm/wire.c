@@ -260,12 +260,13 @@ static weir_status pause_between(weir_comm_wire *w, uint64_t tests, int waited_f
     return WEIR_OK;
 }
 
-weir_status weir_wire_exchange(weir_comm_wire *w)
+/* Tests what was begun until it is done. */
+static weir_status wait_for_link(weir_comm_wire *w)
 {
-    bool done = false;
-    int  waited_for = w->link.rank;
+    weir_status status = WEIR_OK;
+    bool        done = false;
+    int         waited_for = w->link.rank;
 
-    weir_status status = w->link.ops->exchange(&w->link, w->send, w->ns, w->recv, w->nr);
     for (uint64_t tests = 0; status == WEIR_OK && !done; tests++) {
         status = w->link.ops->test(&w->link, &done, &waited_for);
         if (status != WEIR_OK || done) {
@@ -275,6 +276,14 @@ weir_status weir_wire_exchange(weir_comm_wire *w)
             status = pause_between(w, tests, waited_for);
         }
     }
+    return status;
+}
+
+weir_status weir_wire_exchange(weir_comm_wire *w)
+{
+    weir_status status = w->link.ops->exchange(&w->link, w->send, w->ns, w->recv, w->nr);
+
+    status = status == WEIR_OK ? wait_for_link(w) : status;
     w->ns = w->nr = 0;
     return status;
 }
@@ -303,6 +312,7 @@ static void add_heads(weir_comm_wire *w, const entry *e)
 static weir_status perform_now(weir_comm_wire *w, const entry *e)
 {
     const weir_collective *const job = w->now;
+    bool                         has = false;
 
     w->begun++;
     w->number += of_all(job);
@@ -313,7 +323,9 @@ static weir_status perform_now(weir_comm_wire *w, const entry *e)
     w->ask = weir_now() + w->timeout / 6;
     add_heads(w, e);
     WEIR_TRY(weir_wire_exchange(w));
-    return w->perform(w, job);
+    if (w->order == WEIR_SUM_ENGINE && job->kind == WEIR_ALL_REDUCE && w->link.ops->reduce)
+        WEIR_TRY(w->link.ops->reduce(&w->link, job, &has));
+    return has ? wait_for_link(w) : w->perform(w, job);
 }
 
 static weir_status perform(weir_comm_wire *w, const entry *e)

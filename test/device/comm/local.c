@@ -250,7 +250,7 @@ CASE(specs_are_checked)
         CHECK_STATUS(weir_error_status(), WEIR_ERR_INVALID);
     }
     CHECK(!weir_comm_open("auto", d, &(weir_comm_options){.order = "ring"}));
-    CHECK_TEXT(weir_error(), "'ring' (expected serial or tree)");
+    CHECK_TEXT(weir_error(), "'ring' (expected serial, tree or engine)");
     CHECK(!weir_comm_open("auto", d, &(weir_comm_options){.timeout_s = -1}));
     CHECK_TEXT(weir_error(), "the timeout is -1 s");
     CHECK(!weir_comm_open(NULL, d, NULL));
