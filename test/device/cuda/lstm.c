@@ -11,10 +11,13 @@ static weir_desc steps(weir_dtype type, const shape *x, int64_t columns)
     return (weir_desc){.dtype = type, .ndim = 3, .dim = {x->t, x->n, columns}};
 }
 
+/* A card rounds the gates of halves between its kernels, and the two terms of a cell may cancel:
+ * its error is measured by their size then. */
 static void near(const shape *x, weir_dtype t, int i, const direct_tensor *got,
                  const direct_tensor *want)
 {
-    const double error = direct_error(got, want, 1e-3) / direct_epsilon(t);
+    const bool   half = t == WEIR_F16 || t == WEIR_BF16;
+    const double error = direct_error(got, want, half ? 0.25 : 1e-3) / direct_epsilon(t);
     check_that(error <= 16, __FILE__, __LINE__,
                "%s, %lld steps of %lld x %lld, result %d: off by %g eps", weir_dtype_name(t),
                (long long)x->t, (long long)x->n, (long long)x->w, i, error);

@@ -20,7 +20,8 @@
 
 enum {
     RANGES = 16,            /* most tasks of a scatter: each reads all indices */
-    PART = 256              /* elements of a row of halves that are added at a time */
+    PART = 256,             /* elements of a row of halves that are added at a time */
+    NONE = INT32_MIN        /* ends a list; its bytes differ, so that measuring sees the last one */
 };
 
 typedef void (*add_fn)(int64_t n, void *to, const void *from);
@@ -153,14 +154,14 @@ static void scatter_task(void *ctx, int64_t task)
 }
 
 /* Lists the indices of each table row in [first, last), the least first: k->work has each row's
- * first one (v), then what follows each index (n); -1: none. */
+ * first one (v), then what follows each index (n). */
 static void list_indices(const weir_kargs *k, int64_t first, int64_t last)
 {
     const rows_state *const s = k->state;
     int32_t *const          head = k->work, *const next = head + s->v;
 
     for (int64_t row = first; row < last; row++)
-        head[row] = -1;
+        head[row] = NONE;
     for (int64_t i = s->n - 1; i >= 0; i--) {
         const int64_t at = index_at(s, k->src[s->index], i);
         if (at < first || at >= last)
