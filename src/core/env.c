@@ -105,6 +105,7 @@ const weir_env weir_env_system = {
     .nanosleep = nanosleep,
     .pthread_create = pthread_create,
     .pthread_join = pthread_join,
+    .pthread_detach = pthread_detach,
 };
 
 /* One table per process, as there is one system: docs/internals/decisions/0002-environment.md. */

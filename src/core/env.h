@@ -52,6 +52,7 @@ typedef struct weir_env {
     int     (*pthread_create)(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
                               void *arg);
     int     (*pthread_join)(pthread_t thread, void **result);
+    int     (*pthread_detach)(pthread_t thread);
 } weir_env;
 
 /* The system's functions; copy the table to replace some of them. */

@@ -526,7 +526,7 @@ void weir_wire_free(weir_comm_wire *w)
     const bool abandoned = w->abandoned = !w->closed;
     pthread_mutex_unlock(&w->lock);
     if (abandoned) {
-        (void)pthread_detach(thread);
+        (void)weir_env_get()->pthread_detach(thread);
         return;
     }
     (void)weir_env_get()->pthread_join(thread, NULL);
