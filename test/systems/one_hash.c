@@ -251,8 +251,9 @@ static int rank_main(const way *w, const char *spec, const char *folder)
 
     if (chdir(folder) != 0)
         return 1;
-    j.d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 3});
+    j.d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
     j.c = weir_comm_open(spec, j.d, &(weir_comm_options){.order = "tree"});
+    (void)weir_device_set_random(j.d, (weir_random){.seed = 3 + (uint64_t)weir_comm_rank(j.c)});
     build(&j);
     out.status = j.c ? begin(&j) : weir_error_status();
     out.status = out.status == WEIR_OK ? train(&j) : out.status;
