@@ -494,12 +494,12 @@ static weir_status share_out(weir_batches *b, const weir_batches_options *o)
     b->first = o->rank * each;
     b->each = each;
     b->all = world * each;
-    b->next = b->dealt = place_of(b, 0, 0);
     if (b->all > 1 && (__builtin_mul_overflow(b->all, b->size, &samples) || samples > b->data->n))
         return weir_fail(WEIR_ERR_INVALID, "batches_new: an update of %lld ranks reads %lld "
                          "batches of %lld samples from each, more than the %lld of the data set",
                          (long long)world, (long long)each, (long long)b->size,
                          (long long)b->data->n);
+    b->next = b->dealt = place_of(b, 0, 0);
     return WEIR_OK;
 }
 
