@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "timing.h"
 #include "weir.h"
 
 enum { LEAST = 4 << 20, SIZES = 4, WARM = 3, MOST = 1000 };
@@ -18,18 +19,6 @@ static void check(bool ok)
         fprintf(stderr, "allreduce: %s\n", weir_error());
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return x[n / 2];
 }
 
 /* Milliseconds since `begin` on the slowest rank. */

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "timing.h"
 #include "weir.h"
 
 enum { BATCH = 64, IN = 784, WIDE = 1024, OUT = 10, WARM = 3, MOST = 1000 };
@@ -28,13 +28,6 @@ typedef struct one {
     weir_graph_stats planned;
     double       ms[MOST], wire[MOST], waited[MOST];
 } one;
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static void check(weir_status s)
 {
@@ -103,18 +96,6 @@ static void run_one(one *o, const weir_comm *c, int round)
     check(weir_comm_stats_of(c, &after));
     o->wire[at] = after.wire_ms - before.wire_ms;
     o->waited[at] = after.waited_ms - before.waited_ms;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return x[n / 2];
 }
 
 static bool same_bits(const one *a, const one *b)

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "timing.h"
 #include "weir.h"
 
 enum { BATCH = 64, IN = 784, WIDE = 1024, OUT = 10, WARM = 3, MOST = 1000 };
@@ -34,13 +34,6 @@ typedef struct training {
 typedef struct times {
     double step, wire, exposed;
 } times;
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static void check(weir_status s)
 {
@@ -83,18 +76,6 @@ static void close_training(training *t)
     weir_release(t->y);
     weir_optim_free(t->optim);
     weir_model_free(t->model);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return x[n / 2];
 }
 
 static void count(const weir_comm *c, weir_comm_stats *s)

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "timing.h"
 #include "weir.h"
 
 enum { WARM = 3, MOST = 1000 };
@@ -24,13 +24,6 @@ typedef struct job {
     weir_tensor *x, *y;
     int32_t      classes;
 } job;
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static void check(weir_status s)
 {
