@@ -74,7 +74,7 @@ def test_a_world_of_one():
 def test_specs():
     with pytest.raises(weir.InvalidError, match="expected auto, local"):
         Communicator("nonsense")
-    with pytest.raises(weir.InvalidError, match="serial or tree"):
+    with pytest.raises(weir.InvalidError, match="serial, tree or engine"):
         Communicator(order="fast")
     with pytest.raises(weir.InvalidError, match="timeout"):
         Communicator(timeout=-1.0)
