@@ -52,8 +52,8 @@ weir_sources(graph src/graph/memory/stepfile stepfile stepfile_check stepfile_na
     stepfile_plan stepfile_write sweep sweep_text)
 weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order relu_sign_bits
     remat_cast simplify update_rows)
-weir_sources(graph src/graph/plan collectives collectives_check halves liveness lowering op_sums
-    overlap settle streams wire_time)
+weir_sources(graph src/graph/plan collectives collectives_check concat_parts halves liveness
+    lowering op_sums overlap settle streams wire_time)
 weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline)
 weir_sources(graph src/graph/runtime execute measure nonfinite profile tracing)
 weir_sources(graph src/graph/saved bindings parse words)

@@ -69,7 +69,7 @@ weir_sources(test_graph test/graph/memory/explain explain head html picture)
 weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_order stepfile_text
     sweep)
 weir_sources(test_graph test/graph/passes fuse fuse_weights order relu_sign_bits simplify update_rows)
-weir_sources(test_graph test/graph/plan collectives liveness placed_plans plan streams
+weir_sources(test_graph test/graph/plan collectives concat_parts liveness placed_plans plan streams
     wire_time)
 weir_sources(test_graph test/graph/report dump)
 weir_sources(test_graph test/graph/runtime execute guard measure nonfinite)

@@ -39,6 +39,8 @@ static inline weir_status slice_copies_run(const weir_kargs *k)
     for (int i = 0; i < p->n; i++) {
         const slice_copy *const at = &p->at[i];
         void *src = (char *)k->src[i] + at->from, *dst = (char *)k->dst[0] + at->to;
+        if (src == dst)         /* computed in place: graph/plan/concat_parts.c */
+            continue;
         own.src = &src;
         own.dst = &dst;
         own.state = at->copy.state;

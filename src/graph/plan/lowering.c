@@ -61,9 +61,12 @@ static weir_operand operand(const weir_graph *g, const weir_plan *p, uint32_t va
     const size_t      at = (size_t)v->offset * weir_dtype_size(v->layout.desc.dtype);
     const bool        external = g->storages.at[v->storage].external;
 
-    return (weir_operand){.storage = v->storage,
-                          .external = external,
-                          .offset = external ? at : begin_of(p, p->item_of[v->storage]) + at};
+    const size_t      part = p->part_at ? p->part_at[v->storage] : 0;
+
+    return (weir_operand){
+        .storage = v->storage,
+        .external = external,
+        .offset = external ? at : begin_of(p, p->item_of[v->storage]) + part + at};
 }
 
 void weir_plan_resolve(weir_graph *g)
@@ -158,6 +161,7 @@ void weir_plan_free(weir_plan *p)
     weir_vec_free(&p->items);
     weir_mem_free(p->wait);
     weir_mem_free(p->item_of);
+    weir_mem_free(p->part_at);
     weir_mem_free(p->instr);
     weir_mem_free(p->layouts);
     weir_mem_free(p->operands);

@@ -1,6 +1,6 @@
 /* plan.h - the plan of a step: a list of instructions.
  * Defined in lowering.c, liveness.c, settle.c, halves.c, overlap.c, streams.c, collectives.c,
- * collectives_check.c and wire_time.c.
+ * collectives_check.c, concat_parts.c and wire_time.c.
  *
  * Operands are byte offsets in one arena or in external blocks. The printed list is exactly what
  * runs: a run makes no decisions and allocates nothing. */
@@ -49,7 +49,8 @@ typedef struct weir_plan {
     uint32_t     stop;          /* the instructions before this one */
     bool         offloads;        /* it puts values of the step into the offload store */
     weir_items   items;
-    uint32_t    *item_of;       /* [storages] item of a temporary one, else WEIR_NONE */
+    uint32_t    *item_of;       /* [storages] item of a temporary one, else WEIR_NONE, */
+    size_t      *part_at;       /* [storages] and its offset there, in bytes; NULL: all are 0 */
     size_t       arena;         /* bytes: the step peak */
     size_t       lower_bound;   /* bytes: proven for any placement of the items */
     size_t       workspace;     /* bytes of the largest */
@@ -114,6 +115,10 @@ weir_status weir_plan_overlap_collectives(weir_graph *g);
 
 /* Makes one call of each again. */
 void weir_plan_join_collectives(weir_graph *g);
+
+/* Lets the inputs of concatenations be computed where these put them, if the final plan then needs
+ * no more memory (concat_parts.c). */
+weir_status weir_plan_join_parts(weir_graph *g);
 
 /* Verifies that nothing touches the memory of a collective between its start and its wait, and that
  * collectives are awaited in the order in which they start. Fails as weir_plan_check does. */

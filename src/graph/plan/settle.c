@@ -1,5 +1,5 @@
 /* settle.c - completes the final plan: streams, collectives beside computing and their predicted
- * time, and space in the offload store. */
+ * time, parts of concatenations, and space in the offload store. */
 #include "core/attr.h"
 #include "device/offload/spill_slots.h"
 #include "graph/plan/plan.h"
@@ -33,6 +33,7 @@ weir_status weir_plan_settle(weir_graph *g)
     if (q)
         WEIR_TRY(weir_plan_overlap(g, g->stops ? 1 : q->count(g->dev), &rates));
     WEIR_TRY(weir_plan_overlap_collectives(g));
+    WEIR_TRY(weir_plan_join_parts(g));
     WEIR_TRY(weir_plan_find_halves(g));
     WEIR_TRY(weir_plan_check_collectives(g->plan));
     WEIR_TRY(weir_plan_predict_wire(g->plan));
