@@ -71,8 +71,8 @@ weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_
 weir_sources(test_graph test/graph/passes fuse fuse_weights order relu_sign_bits simplify update_rows)
 weir_sources(test_graph test/graph/plan collectives concat_parts liveness placed_plans plan streams
     wire_time)
-weir_sources(test_graph test/graph/report dump)
-weir_sources(test_graph test/graph/runtime execute guard measure nonfinite)
+weir_sources(test_graph test/graph/report dump wire_rows)
+weir_sources(test_graph test/graph/runtime execute guard measure nonfinite tracing)
 weir_test(graph)
 if(have_onednn AND WEIR_X86_64 AND WEIR_SANITIZE STREQUAL none AND OpenMP_C_FOUND)
     # Uses oneDNN alone; run by hand: docs/internals/onednn-1x1-weights.md.

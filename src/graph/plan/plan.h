@@ -36,6 +36,8 @@ typedef struct weir_instr {
 /* A collective of a plan, with predicted seconds; negative: not known. */
 typedef struct weir_wire_span {
     uint32_t start, wait;       /* instructions; the same if the plan waits for it at once */
+    double   begin;             /* seconds after the start of the step; later than its start where
+                                 * the wire is busy with the one before */
     double   seconds;           /* on the wire, */
     double   exposed;           /* of these, for which computing waits at `wait` */
 } weir_wire_span;
@@ -130,8 +132,27 @@ void weir_plan_succeed(weir_plan *p, weir_plan *old);
 /* Fills p->wire (wire_time.c). */
 weir_status weir_plan_predict_wire(weir_plan *p);
 
+/* Bytes of a collective's operand. */
+size_t weir_plan_wire_bytes(const weir_plan *p, const weir_wire_span *w);
+
+/* Whether all of p->wire is known. */
+bool weir_plan_wire_known(const weir_plan *p);
+
 /* The sums of p->wire in seconds; 0 if one of them is not known. */
 void weir_plan_wire_sums(const weir_plan *p, double *seconds, double *exposed);
+
+/* Fills at[n + 1] with the seconds after the start of the step at which each instruction begins,
+ * and the step ends: by estimated times and the waits of p->wire, or by profiled ones, which have
+ * the waits in them. */
+void weir_plan_estimated_times(const weir_plan *p, double *at);
+void weir_plan_profiled_times(const weir_plan *p, double *at);
+
+/* Whether waits were measured: the plan was profiled, and not by a simulated clock, which tells
+ * when everything is done. */
+bool weir_plan_waits_known(const weir_plan *p);
+
+/* The seconds for which computing waited for the collective, mean of the profiled runs. */
+double weir_plan_profiled_wait(const weir_plan *p, const weir_wire_span *w);
 
 void        weir_plan_free(weir_plan *p);
 

@@ -31,8 +31,9 @@ static weir_status begin(weir_plan *p, uint32_t i, bool waits_at_once)
     const weir_comm *const  c = comm_of(ins);
     const weir_collective   job = weir_collective_of(&ins->call);
 
-    return weir_vec_push(&p->wire, ((weir_wire_span){i, waits_at_once ? i : WEIR_NONE,
-                                                     c->seconds(c, &job), 0}))
+    return weir_vec_push(&p->wire, ((weir_wire_span){.start = i,
+                                                     .wait = waits_at_once ? i : WEIR_NONE,
+                                                     .seconds = c->seconds(c, &job)}))
                ? WEIR_OK
                : WEIR_ERR_NOMEM;
 }
@@ -70,7 +71,8 @@ static void pass(wire_clock *c, uint32_t i, uint32_t *next)
     weir_wire_spans *const w = &c->p->wire;
 
     if (*next < w->n && w->at[*next].start == i) {
-        c->wire = later(c->wire, c->compute) + w->at[*next].seconds;
+        w->at[*next].begin = later(c->wire, c->compute);
+        c->wire = w->at[*next].begin + w->at[*next].seconds;
         c->end[(*next)++] = c->wire;
     }
     for (uint32_t k = 0; k < *next; k++)
@@ -80,12 +82,19 @@ static void pass(wire_clock *c, uint32_t i, uint32_t *next)
         }
 }
 
-static bool all_known(const weir_plan *p)
+bool weir_plan_wire_known(const weir_plan *p)
 {
     for (uint32_t k = 0; k < p->wire.n; k++)
         if (p->wire.at[k].seconds < 0)
             return false;
     return true;
+}
+
+/* Estimated seconds of an instruction without waits. */
+static double own_seconds(const weir_rates *rates, const weir_instr *ins)
+{
+    return weir_spill_attr_of(ins->call.op, ins->call.attr) ? 0
+                                                            : weir_rates_seconds(rates, &ins->call);
 }
 
 weir_status weir_plan_predict_wire(weir_plan *p)
@@ -97,7 +106,7 @@ weir_status weir_plan_predict_wire(weir_plan *p)
     WEIR_TRY(list(p));
     if (p->wire.n == 0)
         return WEIR_OK;
-    if (!all_known(p)) {
+    if (!weir_plan_wire_known(p)) {
         for (uint32_t k = 0; k < p->wire.n; k++)
             p->wire.at[k].exposed = -1;
         return WEIR_OK;
@@ -106,8 +115,7 @@ weir_status weir_plan_predict_wire(weir_plan *p)
     if (!c.end)
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < p->n; i++) {
-        if (!weir_spill_attr_of(p->instr[i].call.op, p->instr[i].call.attr))
-            c.compute += weir_rates_seconds(&rates, &p->instr[i].call);
+        c.compute += own_seconds(&rates, &p->instr[i]);
         if (p->instr[i].call.def->flags & WEIR_COLLECTIVE)
             pass(&c, i, &next);
     }
@@ -115,13 +123,62 @@ weir_status weir_plan_predict_wire(weir_plan *p)
     return WEIR_OK;
 }
 
+size_t weir_plan_wire_bytes(const weir_plan *p, const weir_wire_span *w)
+{
+    const weir_collective job = weir_collective_of(&p->instr[w->start].call);
+
+    return (size_t)job.count * weir_dtype_size(job.dtype);
+}
+
 void weir_plan_wire_sums(const weir_plan *p, double *seconds, double *exposed)
 {
-    const uint32_t n = all_known(p) ? p->wire.n : 0;
+    const uint32_t n = weir_plan_wire_known(p) ? p->wire.n : 0;
 
     *seconds = *exposed = 0;
     for (uint32_t k = 0; k < n; k++) {
         *seconds += p->wire.at[k].seconds;
         *exposed += p->wire.at[k].exposed;
     }
+}
+
+/* Turns durations into times of begin. */
+static void add_up(double *at, uint32_t n)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i <= n; i++) {
+        const double own = at[i];
+        at[i] = sum;
+        sum += own;
+    }
+}
+
+void weir_plan_estimated_times(const weir_plan *p, double *at)
+{
+    const weir_rates rates = p->dev->ops->rates(p->dev);
+
+    for (uint32_t i = 0; i < p->n; i++)
+        at[i] = own_seconds(&rates, &p->instr[i]);
+    at[p->n] = 0;
+    for (uint32_t k = 0; k < p->wire.n; k++)
+        at[p->wire.at[k].wait] += later(0, p->wire.at[k].exposed);
+    add_up(at, p->n);
+}
+
+void weir_plan_profiled_times(const weir_plan *p, double *at)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        at[i] = p->instr[i].seconds / (double)p->profiled;
+    at[p->n] = 0;
+    add_up(at, p->n);
+}
+
+bool weir_plan_waits_known(const weir_plan *p)
+{
+    return p->profiled > 0 && !p->dev->ops->join;
+}
+
+double weir_plan_profiled_wait(const weir_plan *p, const weir_wire_span *w)
+{
+    return p->instr[w->wait].seconds / (double)p->profiled;
 }

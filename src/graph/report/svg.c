@@ -94,9 +94,7 @@ const char *weir_svg_amount(double bytes, char buf[WEIR_SVG_BYTES])
     return weir_svg_bytes(&c, bytes, buf);
 }
 
-/* The smallest step of 1, 2 or 5 times a power of ten that divides `length` into at most `parts`
- * parts. */
-static double tick_step(double length, int parts)
+double weir_svg_tick(double length, int parts)
 {
     static const double nice[] = {1, 2, 5, 10};
     const double        power = pow(10, floor(log10(length / parts)));
@@ -109,7 +107,7 @@ static double tick_step(double length, int parts)
 
 static void y_axis(weir_chart *c, const char *name)
 {
-    const double step = tick_step(c->ymax / c->unit, 7);
+    const double step = weir_svg_tick(c->ymax / c->unit, 7);
 
     for (int i = 0; i * step * c->unit <= c->ymax; i++) {
         const double y = weir_svg_y(c, i * step * c->unit);
@@ -126,7 +124,7 @@ static void y_axis(weir_chart *c, const char *name)
 
 void weir_svg_axes(weir_chart *c, const char *xname, const char *yname)
 {
-    const double step = fmax(1, tick_step(c->xmax, 12)), foot = WEIR_SVG_Y + WEIR_SVG_H;
+    const double step = fmax(1, weir_svg_tick(c->xmax, 12)), foot = WEIR_SVG_Y + WEIR_SVG_H;
 
     y_axis(c, yname);
     for (int i = 0; i * step <= c->xmax; i++) {

@@ -15,6 +15,10 @@ extern const char *const weir_phase_colour[WEIR_PHASE_COUNT];
 #define WEIR_OUT_COLOUR   "#a0694b"
 #define WEIR_IN_COLOUR    "#2fa5b3"
 
+/* Colours of collectives: beside the computing, and while computing waits for them. */
+#define WEIR_WIRE_COLOUR "#3d5a80"
+#define WEIR_WAIT_COLOUR "#dc4c3f"
+
 /* Pixels of the picture and of the plot in it. */
 #define WEIR_SVG_WIDTH  1000
 #define WEIR_SVG_HEIGHT 500
@@ -74,6 +78,10 @@ void weir_svg_layer(weir_chart *c, const char *name, const char *colour, unsigne
 #define WEIR_SVG_STREAM 17
 void weir_svg_streams(weir_chart *c, int streams);
 void weir_svg_bar(weir_chart *c, int stream, double from, double to, const char *colour);
+
+/* The smallest step of 1, 2 or 5 times a power of ten that divides `length` into at most `parts`
+ * parts. */
+double weir_svg_tick(double length, int parts);
 
 /* Adds an entry to the legend, on the right from top to bottom. */
 void weir_svg_legend(weir_chart *c, const char *colour, const char *text);

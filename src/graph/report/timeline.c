@@ -6,6 +6,7 @@
 #include "graph/ir/format.h"
 #include "graph/report/report.h"
 #include "graph/report/svg.h"
+#include "graph/report/wire_rows.h"
 
 /* Layers of the timeline from the bottom: persistent kinds of this graph, persistent bytes of
  * others, the planner's kinds, and, at the peak of live bytes, gaps between addresses, so that the
@@ -239,6 +240,10 @@ static void timeline_legend(weir_chart *c, const weir_graph *g, const weir_timel
         weir_svg_legend(c, WEIR_OUT_COLOUR, "copy out");
         weir_svg_legend(c, WEIR_IN_COLOUR, "copy in");
     }
+    if (g->plan->wire.n > 0) {
+        weir_svg_legend(c, WEIR_WIRE_COLOUR, "collective");
+        weir_svg_legend(c, WEIR_WAIT_COLOUR, "computing waits");
+    }
 }
 
 /* Draws the planned peak and the budget above it, if any: one line where two would touch. */
@@ -267,9 +272,11 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
     char             a[WEIR_SVG_BYTES], b[WEIR_SVG_BYTES], d[WEIR_SVG_BYTES];
 
     const int  streams = has_copies(g) ? 3 : 1;
+    const int  lower = WEIR_SVG_STREAM * (streams - 1);
     const bool near = (double)g->budget >= peak && (double)g->budget < 1.5 * peak;
     weir_chart c = weir_svg_begin(s, p->n, near ? (double)g->budget : peak,
-                                  WEIR_SVG_STREAM * (streams - 1), "Live bytes over one step");
+                                  lower + weir_wire_rows_height(p), "Live bytes over one step");
+    c.strip -= weir_wire_rows_height(p);        /* they lie below the axis */
     weir_svg_subtitle(&c, "%u instructions; persistent %s + arena %s (lower bound %s)", p->n,
                       weir_svg_bytes(&c, t->persistent, a), weir_svg_bytes(&c, (double)p->arena, b),
                       weir_svg_bytes(&c, (double)p->lower_bound, d));
@@ -286,6 +293,7 @@ static void draw_timeline(const weir_graph *g, weir_timeline *t, weir_string *s)
     draw_highest(&c, g, t);
     draw_hints(&c, g, t);
     timeline_legend(&c, g, t);
+    weir_draw_wire_rows(&c, g);
     weir_svg_end(&c);
 }
 

@@ -1,7 +1,8 @@
 /* tracing.c - a run of a plan in the device's trace.
  *
- * A copy is shown from the instruction that begins it to the one that awaits it; copies overlap, so
- * they are spans of their own and not part of the row of instructions. */
+ * A copy is shown from the instruction that begins it to the one that awaits it, and so is a
+ * collective; they overlap, so they are spans of their own and not part of the row of
+ * instructions. */
 #include "graph/runtime/tracing.h"
 
 #include "core/attr.h"
@@ -81,6 +82,24 @@ static void add_copy(weir_tracing *t, uint32_t i, double end)
     }
 }
 
+/* ---- collectives ---- */
+
+/* Adds the collectives that instruction i has awaited. */
+static void add_collectives(weir_tracing *t, uint32_t i, double end)
+{
+    const weir_plan *const p = t->g->plan;
+
+    for (uint32_t k = 0; k < p->wire.n; k++) {
+        const weir_wire_span *const w = &p->wire.at[k];
+        weir_string                 name = {0};
+        if (w->wait != i)
+            continue;
+        weir_format_node(&name, t->g, w->start, NULL);
+        weir_trace_span(t->g->dev->trace, weir_string_take(&name), "wire", t->began[w->start], end,
+                        weir_plan_wire_bytes(p, w));
+    }
+}
+
 /* ---- instructions ---- */
 
 void weir_tracing_instr(weir_tracing *t, uint32_t i, double begin)
@@ -100,6 +119,8 @@ void weir_tracing_instr(weir_tracing *t, uint32_t i, double begin)
         t->spilled += (size_t)spill_of(t, i)->bytes;
     if (op == WEIR_OP_SPILL_WAIT)
         add_copy(t, i, end);
+    if (ins->call.def->flags & WEIR_COLLECTIVE)
+        add_collectives(t, i, end);
     count(t, begin, t->live[i]);
 }
 

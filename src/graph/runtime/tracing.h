@@ -1,5 +1,5 @@
 /* tracing.h - what a watched run adds to its device's trace: instructions under their names, copies
- * to and from the spill file, and memory as counters. */
+ * to and from the spill file, collectives, and memory as counters. */
 #ifndef WEIR_GRAPH_RUNTIME_TRACING_H
 #define WEIR_GRAPH_RUNTIME_TRACING_H
 

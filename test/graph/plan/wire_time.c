@@ -2,55 +2,11 @@
  * a simulated run of a training step takes. */
 #include "core/text.h"
 #include "graph/fixture.h"
+#include "graph/summed.h"
 #include "ranks.h"
 
-enum { N = 40, COUNT = N * N };
-
-/* Each call takes 1 ms; 4 ranks on 2 nodes. */
-#define MACHINE "sim:flops=1e24,memory=1e24,link=1e24,call=1e-3,copy=0"
-#define NETWORK "node=2,wire=1e6,alpha=1e-3,inner=1e9"
-
-/* Milliseconds of an all_reduce of 1600 f32, serial: parts of 1600 bytes. */
-#define SUM_MS (2 * (2 + 1600 / 1e6 + 2 * 2 * 1600 / 1e3))
-
-typedef struct small {
-    weir_device *d;
-    weir_comm   *c;
-    weir_tensor *x, *w;
-    weir_graph  *g;
-} small;
-
-/* exp, a sum of its result with three products beside it, and what needs both. */
-static bool open_small(small *s, const char *device, const char *disable)
-{
-    const weir_desc n = weir_2d(WEIR_F32, N, N);
-
-    *s = (small){.d = weir_device_open(device, &(weir_device_options){.threads = 1})};
-    s->c = weir_comm_open("auto", s->d, NULL);
-    s->x = weir_input(s->d, n);
-    s->w = weir_input(s->d, n);
-    CHECK_OK(weir_write_fill(s->x, 0));
-    CHECK_OK(weir_write_fill(s->w, 0));
-    s->g = weir_graph_begin(s->d);
-    weir_tensor *const sum = weir_all_reduce(s->c, weir_exp(s->x));
-    weir_tensor       *z = s->w;
-    for (int i = 0; i < 3; i++)
-        z = weir_matmul(z, s->w);
-    weir_keep(weir_mul(sum, z));
-    return CHECK_OK(weir_graph_end(s->g, &(weir_plan_options){.disable = disable}));
-}
-
-static void close_small(small *s)
-{
-    weir_graph_free(s->g);
-    weir_release(s->x);
-    weir_release(s->w);
-    weir_comm_close(s->c);
-    weir_device_close(s->d);
-}
-
 /* The plan's prediction, and the run that follows it. */
-static void check_small(const small *s, double wire_ms, double exposed_ms, double step_ms)
+static void check_small(const summed *s, double wire_ms, double exposed_ms, double step_ms)
 {
     weir_graph_stats stats;
     weir_comm_stats  ran;
@@ -63,51 +19,73 @@ static void check_small(const small *s, double wire_ms, double exposed_ms, doubl
     CHECK_OK(weir_graph_run(s->g));
     CHECK_NEAR(1e3 * (weir_device_clock(s->d) - begin), step_ms, 1e-9);
     CHECK_OK(weir_comm_stats_of(s->c, &ran));
-    CHECK(ran.collectives == 1 && ran.bytes == COUNT * 4);
+    CHECK(ran.collectives == 1 && ran.bytes == SUMMED_COUNT * 4);
     CHECK_NEAR(ran.wire_ms, wire_ms, 1e-9);
     CHECK_NEAR(ran.waited_ms, exposed_ms, 1e-9);
 }
 
 CASE(a_sum_beside_three_products)
 {
-    small s;
+    summed s;
 
-    if (open_small(&s, MACHINE ",world=4," NETWORK, NULL))
-        check_small(&s, SUM_MS, SUM_MS - 3, 2 + SUM_MS);
-    close_small(&s);
+    if (summed_open(&s, SUMMED_MACHINE ",world=4," SUMMED_NETWORK, NULL))
+        check_small(&s, SUMMED_MS, SUMMED_MS - 3, 2 + SUMMED_MS);
+    summed_close(&s);
 }
 
 CASE(a_sum_that_is_waited_for_at_once)
 {
-    small s;
+    summed s;
 
-    if (open_small(&s, MACHINE ",world=4," NETWORK, "overlap"))
-        check_small(&s, SUM_MS, SUM_MS, 5 + SUM_MS);
-    close_small(&s);
+    if (summed_open(&s, SUMMED_MACHINE ",world=4," SUMMED_NETWORK, "overlap"))
+        check_small(&s, SUMMED_MS, SUMMED_MS, 5 + SUMMED_MS);
+    summed_close(&s);
 }
 
 /* A fast wire is hidden behind the products. */
 CASE(a_sum_that_is_hidden)
 {
-    small s;
+    summed s;
 
-    if (open_small(&s, MACHINE ",world=4,node=2,wire=1e12,alpha=1e-4,inner=1e12", NULL))
+    if (summed_open(&s, SUMMED_MACHINE ",world=4,node=2,wire=1e12,alpha=1e-4,inner=1e12", NULL))
         check_small(&s, 2 * (0.2 + 1600 / 1e9 + 4 * 1600 / 1e9), 0, 5);
-    close_small(&s);
+    summed_close(&s);
 }
 
 CASE(texts_name_each_collective)
 {
-    small s;
+    summed s;
 
-    if (open_small(&s, MACHINE ",world=4," NETWORK, NULL)) {
+    if (summed_open(&s, SUMMED_MACHINE ",world=4," SUMMED_NETWORK, NULL)) {
         char *const text = weir_graph_text(s.g, WEIR_TEXT_EXPLAIN);
         CHECK_TEXT(text, "collectives: 1, predicted to take 16.8032 ms on the wire, for 13.8032 ms "
                          "of which computing waits");
         CHECK_TEXT(text, "6400      16.8032      13.8032  all_reduce_start");
         weir_text_free(text);
     }
-    close_small(&s);
+    summed_close(&s);
+}
+
+/* The sum begins after exp, and what needs it after the wait. A simulated clock measures no waits.
+ */
+CASE(times_of_instructions_have_the_waits_in_them)
+{
+    summed s;
+
+    if (summed_open(&s, SUMMED_MACHINE ",world=4," SUMMED_NETWORK, NULL)) {
+        const weir_plan *const p = s.g->plan;
+        double                 at[16];
+        CHECK_OR_RETURN(p->n < ARRAY_LENGTH(at));
+        CHECK_NEAR(p->wire.at[0].begin, 1e-3, 1e-12);
+        weir_plan_estimated_times(p, at);
+        CHECK_NEAR(at[p->wire.at[0].wait], 4e-3, 1e-12);
+        CHECK_NEAR(at[p->n], (2 + SUMMED_MS) / 1e3, 1e-12);
+        weir_device_set_verbosity(s.d, 1);
+        weir_device_set_skip(s.d, 0);
+        CHECK_OK(weir_graph_run(s.g));
+        CHECK(p->profiled == 1 && !weir_plan_waits_known(p));
+    }
+    summed_close(&s);
 }
 
 /* A large sum holds back nothing: the small ones behind it start meanwhile, and computing waits for
@@ -115,11 +93,11 @@ CASE(texts_name_each_collective)
 CASE(small_sums_start_behind_a_large_one)
 {
     enum { SUMS = 6, ROWS = 64 };
-    weir_device *const d = weir_device_open(MACHINE ",world=4," NETWORK,
+    weir_device *const d = weir_device_open(SUMMED_MACHINE ",world=4," SUMMED_NETWORK,
                                             &(weir_device_options){.threads = 1});
     weir_comm *const   c = weir_comm_open("auto", d, NULL);
-    weir_tensor *const large = weir_input(d, weir_2d(WEIR_F32, ROWS * N, N));
-    weir_tensor *const w = weir_input(d, weir_2d(WEIR_F32, N, N));
+    weir_tensor *const large = weir_input(d, weir_2d(WEIR_F32, ROWS * SUMMED_N, SUMMED_N));
+    weir_tensor *const w = weir_input(d, weir_2d(WEIR_F32, SUMMED_N, SUMMED_N));
     weir_tensor       *z = w;
     weir_graph_stats   stats;
 
@@ -147,10 +125,11 @@ CASE(small_sums_start_behind_a_large_one)
 /* One rank: no collective, the same plan, and no time. */
 CASE(one_rank_waits_for_nothing)
 {
-    small            s, plain;
+    summed           s, plain;
     weir_graph_stats stats;
 
-    if (open_small(&s, MACHINE, NULL) && open_small(&plain, MACHINE ",wire=1,alpha=1", "overlap")) {
+    if (summed_open(&s, SUMMED_MACHINE, NULL) &&
+        summed_open(&plain, SUMMED_MACHINE ",wire=1,alpha=1", "overlap")) {
         CHECK_OK(weir_graph_stats_of(s.g, &stats));
         CHECK(stats.collectives == 0);
         CHECK(stats.wire_predicted_ms == 0 && stats.exposed_predicted_ms == 0);
@@ -159,9 +138,9 @@ CASE(one_rank_waits_for_nothing)
         CHECK(strcmp(strstr(text, "# p "), strstr(same, "# p ")) == 0);
         weir_text_free(text);
         weir_text_free(same);
-        close_small(&plain);
+        summed_close(&plain);
     }
-    close_small(&s);
+    summed_close(&s);
 }
 
 /* ---- training ---- */
@@ -238,6 +217,34 @@ CASE(a_simulated_step_takes_what_is_predicted)
 
 /* ---- real ranks ---- */
 
+/* Profiled runs tell how long a rank waited for each collective. */
+static void check_measured(weir_device *d, weir_graph *g)
+{
+    double at[16], waited = 0;
+
+    weir_device_set_verbosity(d, 1);
+    weir_device_set_skip(d, 1);
+    for (int run = 0; run < 3; run++)
+        CHECK_OK(weir_graph_run(g));
+    CHECK_OR_RETURN(weir_plan_waits_known(g->plan) && g->plan->n < ARRAY_LENGTH(at));
+    weir_plan_profiled_times(g->plan, at);
+    char *const text = weir_graph_text(g, WEIR_TEXT_EXPLAIN);
+    CHECK_TEXT(text, "waits, ms measured, ms  collective");
+    for (uint32_t k = 0; k < g->plan->wire.n; k++) {
+        const weir_wire_span *const w = &g->plan->wire.at[k];
+        char                        want[64];
+        const double                one = weir_plan_profiled_wait(g->plan, w);
+        CHECK_NEAR(at[w->wait + 1] - at[w->wait], one, 1e-12);
+        snprintf(want, sizeof want, " %.4f  %s\n", one * 1e3,
+                 g->plan->instr[w->start].call.def->name);
+        CHECK_TEXT(text, want);
+        waited += one;
+    }
+    CHECK(waited > 0 && waited <= at[g->plan->n]);
+    weir_text_free(text);
+    weir_device_set_verbosity(d, 0);
+}
+
 /* Nothing is known of a transport until it is measured. */
 static void measured_body(rank *r)
 {
@@ -248,21 +255,24 @@ static void measured_body(rank *r)
     for (int measured = 0; measured < 2; measured++) {
         if (measured)
             CHECK_OK(weir_comm_measure(r->c, &constant, &per_byte));
-        weir_tensor *const x = weir_input(r->d, weir_1d(WEIR_F32, COUNT));
+        weir_tensor *const x = weir_input(r->d, weir_1d(WEIR_F32, SUMMED_COUNT));
+        CHECK_OK(weir_write_fill(x, 1));
         weir_graph *const  g = weir_graph_begin(r->d);
         weir_keep(weir_all_gather(r->c, weir_all_reduce(r->c, x)));
         if (CHECK_OK(weir_graph_end(g, NULL))) {
             CHECK_OK(weir_graph_stats_of(g, &stats));
             CHECK(stats.collectives == 2);
-            const double want = measured ? constant + COUNT * 4 * per_byte +
-                                               (constant + 2 * COUNT * 4 * per_byte) / 2
+            const double want = measured ? constant + SUMMED_COUNT * 4 * per_byte +
+                                               (constant + 2 * SUMMED_COUNT * 4 * per_byte) / 2
                                          : 0;
             CHECK_NEAR(stats.wire_predicted_ms, 1e3 * want, 1e-9);
             CHECK_NEAR(stats.exposed_predicted_ms, 1e3 * want, 1e-9);
-            char *const text = weir_graph_text(g, WEIR_TEXT_EXPLAIN);
+            char *text = weir_graph_text(g, WEIR_TEXT_EXPLAIN);
             CHECK_TEXT(text, measured ? "collectives: 2, predicted to take"
                                       : "collectives: 2; how long they take is not known");
+            CHECK(strstr(text, "measured, ms") == NULL);
             weir_text_free(text);
+            check_measured(r->d, g);
         }
         weir_graph_free(g);
         weir_release(x);

@@ -1,20 +1,17 @@
-/* collective_times.c - explains how long the collectives of a planned graph take, as predicted. */
+/* collective_times.c - explains how long the collectives of a planned graph take: as predicted,
+ * and as profiled where it was. */
 #include "graph/memory/explain/collective_times.h"
-
-#include "device/collective.h"
 
 static void add_row(const weir_plan *p, const weir_wire_span *w, weir_string *s)
 {
-    const weir_call *const call = &p->instr[w->start].call;
-    const weir_collective  job = weir_collective_of(call);
-
-    weir_string_add(s, "%8u %8u %13zu ", w->start, w->wait,
-                    (size_t)job.count * weir_dtype_size(job.dtype));
+    weir_string_add(s, "%8u %8u %13zu ", w->start, w->wait, weir_plan_wire_bytes(p, w));
     if (w->exposed >= 0)
         weir_string_add(s, "%12.4f %12.4f", w->seconds * 1e3, w->exposed * 1e3);
     else
         weir_string_add(s, "%12s %12s", "-", "-");
-    weir_string_add(s, "  %s\n", call->def->name);
+    if (weir_plan_waits_known(p))
+        weir_string_add(s, " %12.4f", weir_plan_profiled_wait(p, w) * 1e3);
+    weir_string_add(s, "  %s\n", p->instr[w->start].call.def->name);
 }
 
 void weir_explain_collectives(const weir_plan *p, weir_string *s)
@@ -31,8 +28,9 @@ void weir_explain_collectives(const weir_plan *p, weir_string *s)
     else
         weir_string_add(s, "; how long they take is not known: weir_comm_measure, ahead of "
                         "weir_graph_end, finds it for all_reduce\n");
-    weir_string_add(s, "\n%8s %8s %13s %12s %12s  %s\n", "starts", "awaited", "bytes", "wire, ms",
-                    "waits, ms", "collective");
+    weir_string_add(s, "\n%8s %8s %13s %12s %12s%s  %s\n", "starts", "awaited", "bytes",
+                    "wire, ms", "waits, ms", weir_plan_waits_known(p) ? " measured, ms" : "",
+                    "collective");
     for (uint32_t i = 0; i < p->wire.n; i++)
         add_row(p, &p->wire.at[i], s);
 }

@@ -1,4 +1,5 @@
-/* collective_times.h - explains how long the collectives of a planned graph take, as predicted. */
+/* collective_times.h - explains how long the collectives of a planned graph take: as predicted,
+ * and as profiled where it was. */
 #ifndef WEIR_GRAPH_MEMORY_EXPLAIN_COLLECTIVE_TIMES_H
 #define WEIR_GRAPH_MEMORY_EXPLAIN_COLLECTIVE_TIMES_H
 

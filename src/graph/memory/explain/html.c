@@ -1,6 +1,8 @@
 /* html.c - a plan as one web page: view.html with the plan's numbers as JSON inside.
  *
  * "items" are the allocations of the arena, [kind, bytes, offset, first, last instruction];
+ * "wire" are the collectives, [start, wait, from, to, bytes, ms, ms that computing waits, the same
+ * measured or -1, name], with places between instructions at which the wire begins and ends them;
  * "tensors" say what lies in them, [storage, item or -1, bytes, name, origin or -1]; "resident" is
  * what is on the device between steps, [kind, bytes, name]. The page is text of the HTML syntax, so
  * the JSON has no '<': a name such as "</script>" cannot end the element. */
@@ -44,8 +46,9 @@ static void legend(weir_string *s)
         weir_string_add(s, "%s[\"%s\", \"%s\"]", k ? ", " : "", weir_phase_name[k],
                         weir_phase_colour[k]);
     weir_string_add(s, "],\n\"moves\": [[\"recomputation\", \"%s\"], [\"copy out\", \"%s\"], "
-                    "[\"copy in\", \"%s\"]],\n", WEIR_RECOMPUTE_COLOUR, WEIR_OUT_COLOUR,
-                    WEIR_IN_COLOUR);
+                    "[\"copy in\", \"%s\"], [\"collective\", \"%s\"], [\"computing waits\", "
+                    "\"%s\"]],\n", WEIR_RECOMPUTE_COLOUR, WEIR_OUT_COLOUR, WEIR_IN_COLOUR,
+                    WEIR_WIRE_COLOUR, WEIR_WAIT_COLOUR);
 }
 
 /* [name, phase, recomputed, stream, milliseconds as estimated] of each instruction. */
@@ -143,7 +146,50 @@ static void copies(const weir_graph *g, weir_string *s)
         weir_string_add(s, "\"]");
         before = ",\n";
     }
+    weir_string_add(s, "],\n");
+}
+
+/* The place of a moment among the instructions: 7.5 is half-way through instruction 7. */
+static double place_of(const double *at, uint32_t n, double seconds)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < n && at[i + 1] <= seconds)
+        i++;
+    return seconds < at[i + 1] ? i + (seconds - at[i]) / (at[i + 1] - at[i]) : i + 1.0;
+}
+
+static void collective(const weir_graph *g, const weir_wire_span *w, const double *at,
+                       weir_string *s)
+{
+    const weir_plan *const p = g->plan;
+    const bool             known = weir_plan_wire_known(p);
+    const double from = known ? place_of(at, p->n, w->begin) : w->start;
+    const double to = known ? place_of(at, p->n, w->begin + w->seconds) : w->wait + 1.0;
+
+    weir_string_add(s, "[%u, %u, %.9g, %.9g, %zu, %.6g, %.6g, %.6g, \"", w->start, w->wait, from,
+                    to, weir_plan_wire_bytes(p, w),
+                    known ? w->seconds * 1e3 : -1, known ? w->exposed * 1e3 : -1,
+                    weir_plan_waits_known(p) ? weir_plan_profiled_wait(p, w) * 1e3 : -1);
+    weir_format_node(s, g, w->start, weir_string_add_json);
+    weir_string_add(s, "\"]");
+}
+
+static void wire(const weir_graph *g, weir_string *s)
+{
+    const weir_plan *const p = g->plan;
+    double *const          at = weir_mem_zalloc(p->n + 1u, sizeof *at);
+
+    s->failed |= !at;
+    weir_string_add(s, "\"wire\": [");
+    if (at)
+        weir_plan_estimated_times(p, at);
+    for (uint32_t k = 0; at && k < p->wire.n; k++) {
+        weir_string_add(s, k ? ",\n" : "\n");
+        collective(g, &p->wire.at[k], at, s);
+    }
     weir_string_add(s, "],\n\"decisions\": ");
+    weir_mem_free(at);
 }
 
 static void plan(const weir_graph *g, weir_string *s)
@@ -161,6 +207,7 @@ static void plan(const weir_graph *g, weir_string *s)
     tensors(g, s);
     resident(g, stats.persistent_bytes, s);
     copies(g, s);
+    wire(g, s);
     weir_format_decisions(g, s);
     weir_string_add(s, "}");
 }

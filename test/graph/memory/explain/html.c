@@ -1,5 +1,6 @@
 /* html.c - the page of a plan: its numbers add up to the planned peak, every tensor in the arena
  * has a decision, and no name can end the element that the numbers are in. */
+#include "graph/summed.h"
 #include "graph/train.h"
 
 static size_t count(const char *text, const char *word)
@@ -118,4 +119,34 @@ CASE(a_name_cannot_end_the_data)
     weir_graph_free(g);
     weir_release(x);
     weir_device_close(d);
+}
+
+/* Of the step [exp, start, matmul x 3, wait, mul] the sum begins at the start and ends with the
+ * wait, or, on a fast wire, in the middle of the first product. */
+CASE(collectives_have_places_and_times)
+{
+    static const char fast[] = ",world=4,node=2,wire=1e12,alpha=125e-6,inner=1e12";
+    summed s;
+    double from, to, ms, waits, measured;
+
+    for (int hidden = 0; hidden < 2; hidden++) {
+        const char *const network = hidden ? fast : ",world=4," SUMMED_NETWORK;
+        char              machine[200];
+        snprintf(machine, sizeof machine, "%s%s", SUMMED_MACHINE, network);
+        if (summed_open(&s, machine, NULL)) {
+            char *const page = weir_graph_text(s.g, WEIR_TEXT_HTML);
+            unsigned    start, wait;
+            size_t      size;
+            CHECK_OR_RETURN(page != NULL);
+            CHECK(sscanf(list(page, "wire"), "[%u, %u, %lf, %lf, %zu, %lf, %lf, %lf, ", &start,
+                         &wait, &from, &to, &size, &ms, &waits, &measured) == 8);
+            CHECK(start == 1 && wait == 5 && size == 6400 && measured == -1);
+            CHECK_NEAR(from, hidden ? 2 : 2, 1e-6);
+            CHECK_NEAR(to, hidden ? 2.5 : 6, 1e-4);
+            CHECK_NEAR(ms, hidden ? 0.5 : SUMMED_MS, 1e-4);
+            CHECK_NEAR(waits, hidden ? 0 : SUMMED_MS - 3, 1e-4);
+            weir_text_free(page);
+        }
+        summed_close(&s);
+    }
 }
