@@ -92,8 +92,8 @@ weir_sources(cuda_host src/device/cuda/lib blas dnn nvrtc)
 weir_sources(cuda_host src/device/cuda/runtime context host_abi libs offload stream transfer)
 set(cuda_kernels)
 foreach(name IN ITEMS attention attention_half attention_half_grad attention_mask_grad compare
-    conv_direct gather gemm loss lstm move norm pack pool2d quantize reduce reduce_arg reduce_pair
-    scan slice_scatter softmax update)
+    conv_direct gather gemm layer_norm loss lstm move norm pack pool2d quantize reduce reduce_arg
+    reduce_pair scan slice_scatter softmax update)
     list(APPEND cuda_kernels src/device/cuda/kernels/${name}.cu)
 endforeach()
 foreach(name IN ITEMS code fault rng_state)

@@ -30,13 +30,14 @@ weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas
     openblas_product)
 weir_sources(cpu src/device/cpu/kernels attention attention_plan batch callback collective compare
-    conv conv_grad_w depthwise_w elementwise gather index loss lstm matmul move norm pack pool2d
-    quantize reduce reduce_scan sign slice softmax swap update widen)
+    conv conv_grad_w depthwise_w elementwise gather index layer_norm loss lstm matmul move norm pack
+    pool2d quantize reduce reduce_scan sign slice softmax swap update widen)
 
 # Compiled once for each instruction set.
 weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)
 weir_sources(cpu_isa src/device/cpu/kernels attention_loops_isa depthwise_w_isa elementwise_isa
-    loss_isa lstm_isa norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa update_isa)
+    layer_norm_isa loss_isa lstm_isa norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa
+    update_isa)
 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad gradient_sum
     leaf_table tape)

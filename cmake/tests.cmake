@@ -33,8 +33,8 @@ weir_test(core)
 weir_sources(test_device test/device device kernel kernel_table limits network process resources)
 weir_sources(test_device test/device/comm launcher local order wire)
 weir_sources(test_device test/device/cpu amx batch conv drive_kernel elementwise gelu half half_work
-    isa loss lstm matmul move norm onednn_memory openblas overrun pack pool2d quantize reduce
-    scratch sign update widens)
+    isa layer_norm loss lstm matmul move norm onednn_memory openblas overrun pack pool2d quantize
+    reduce scratch sign update widens)
 weir_sources(test_device test/device/memory block guard pool)
 weir_sources(test_device test/device/offload spill spill_env spill_fault)
 weir_sources(test_device test/device/sim sim world)
@@ -68,7 +68,8 @@ weir_sources(test_graph test/graph/memory/budget budget cache frontier largest n
 weir_sources(test_graph test/graph/memory/explain explain head html picture)
 weir_sources(test_graph test/graph/memory/stepfile check_file stepfile stepfile_order stepfile_text
     sweep)
-weir_sources(test_graph test/graph/passes fuse fuse_weights order relu_sign_bits simplify update_rows)
+weir_sources(test_graph test/graph/passes fuse fuse_results fuse_weights order relu_sign_bits
+    simplify update_rows)
 weir_sources(test_graph test/graph/plan collectives concat_parts liveness placed_plans plan streams
     wire_time)
 weir_sources(test_graph test/graph/report dump wire_rows)

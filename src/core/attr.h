@@ -31,7 +31,7 @@ typedef struct weir_bn_apply_attr {
 } weir_bn_apply_attr;
 
 /* LN_APPLY; ew is all zero. groups: number of channel groups, each normalised by itself; 0: layer
- * norm, which normalises over the axes that the scale has. */
+ * norm of images, which normalises over the axes that the scale has. */
 typedef struct weir_ln_apply_attr {
     weir_ew_attr ew;
     int64_t      groups;
@@ -170,6 +170,11 @@ typedef struct weir_upsample_attr {
 typedef struct weir_bn_attr {
     double eps;
 } weir_bn_attr;
+
+/* LAYER_NORM: rstd = 1 / sqrt(var + eps). */
+typedef struct weir_layer_norm_attr {
+    double eps;
+} weir_layer_norm_attr;
 
 /* BN_UPDATE. momentum: weight of the new statistics; count: elements per channel, for the unbiased
  * variance. */

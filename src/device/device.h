@@ -153,7 +153,10 @@ typedef struct weir_device_ops {
     /* [WEIR_OP_COUNT] or NULL: the inputs (bit i) that the kernel of an operation in f32 reads as
      * f16 or bf16, too. It widens them as it loads, so the result has the same bits. */
     const uint32_t *widens;
-    /* The same for the kernel of an operation in a half type, whose weights may be f32: it rounds
+    /* [WEIR_OP_COUNT] or NULL: the outputs (bit i) that the kernel of an operation in f32 writes as
+     * f16 or bf16, too, rounded once. */
+    const uint32_t *rounds;
+    /* As widens for the kernel of an operation in a half type, whose weights may be f32: it rounds
      * them to the type of input 0 as it loads. */
     const uint32_t *narrows;
     /* Selects kernel i, from 1 to WEIR_KERNEL_OTHERS, that could take the place of the call's own

@@ -221,6 +221,7 @@ const weir_device_ops weir_device_cpu = {
     .swap_speed = weir_cpu_swap_speed,
     .kernel = kernels,
     .widens = weir_widens,
+    .rounds = weir_rounds,
     .narrows = weir_cpu_narrows,
     .other = cpu_other,
 };

@@ -268,6 +268,7 @@ static const weir_device_ops table = {
     .streams = &weir_cuda_stream_ops,
     .kernel = kernels,
     .widens = weir_widens,
+    .rounds = weir_rounds,
 };
 
 WEIR_API const weir_device_ops *weir_plugin(const weir_plugin_host *host);

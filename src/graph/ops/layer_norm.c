@@ -1,12 +1,15 @@
 /* layer_norm.c - definitions of layer, group and RMS normalisation.
  *
  * Ba et al., "Layer normalization", 2016; Wu and He, "Group normalization", 2018; Zhang and
- * Sennrich, "Root mean square layer normalization", 2019. Like batch norm they consist of
- * statistics (reductions over x) and an apply step (a row of elementwise.def: fusable, cheap to
- * recompute). The statistics are computed from x detached; the gradient of the apply step treats
- * them as functions of x. With g = dy scale, xhat = (x - mean) rstd and means over the m elements
- * normalised together: dx = rstd (g - mean(g) - xhat mean(g xhat)). This needs dy xhat, a tensor as
- * large as x. */
+ * Sennrich, "Root mean square layer normalization", 2019. With g = dy scale, xhat = (x - mean) rstd
+ * and means over the m elements normalised together: dx = rstd (g - mean(g) - xhat mean(g xhat)).
+ *
+ * Layer norm of rows of adjacent elements is one op, and its gradient another: a row stays in cache
+ * until it is normalised, so each reads and writes its tensors once. The other norms, and layer
+ * norm of images, whose elements lie channels-last, consist of statistics (reductions over x) and
+ * an apply step (a row of elementwise.def: fusable, cheap to recompute), as batch norm does. These
+ * statistics are computed from x detached; the gradient of the apply step treats them as functions
+ * of x. It needs dy xhat, a tensor as large as x. */
 #include "graph/ops/axes.h"
 
 /* The last n axes of d as a set of axes. */
@@ -14,6 +17,140 @@ static uint32_t last_axes(const weir_desc *d, int n)
 {
     return ((1u << n) - 1) << (d->ndim - n);
 }
+
+/* The type of statistics and scales beside elements of type t. */
+static weir_dtype wide_type(weir_dtype t)
+{
+    return weir_is_half(t) ? WEIR_F32 : t;
+}
+
+/* ---- layer norm of rows: x, scale, bias -> y, mean, rstd; y has x's type, and the other two are
+ * those of its rows, with the axes of scale as 1 ---- */
+
+/* Fails unless input i is scale or bias: the last axes of x, in the type of its statistics. */
+static weir_status check_last(const weir_call *c, int i, const char *name, const weir_desc *x)
+{
+    const weir_desc *const d = &c->in[i].desc;
+    weir_desc              want = {wide_type(x->dtype), d->ndim, {0}};
+
+    if (d->ndim < 1 || d->ndim > x->ndim)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "%s must have the last axes of x", name);
+    for (int k = 0; k < d->ndim; k++)
+        want.dim[k] = x->dim[x->ndim - d->ndim + k];
+    WEIR_TRY(weir_check_dims(c, i, name, &want));
+    return d->dtype == want.dtype ? WEIR_OK
+                                  : weir_call_fail(WEIR_ERR_DTYPE, c, "%s must be %s", name,
+                                                   weir_dtype_name(want.dtype));
+}
+
+/* x with the last n axes as 1, in the type of its statistics. */
+static weir_desc row_desc(const weir_desc *x, int n)
+{
+    weir_desc d = *x;
+
+    d.dtype = wide_type(x->dtype);
+    for (int i = x->ndim - n; i < x->ndim; i++)
+        d.dim[i] = 1;
+    return d;
+}
+
+/* Fails unless x is a float and its elements lie in the order of its axes. */
+static weir_status check_rows(const weir_call *c, const weir_desc *x)
+{
+    if (!weir_is_any_float(x->dtype))
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "x must be a float, not %s",
+                              weir_dtype_name(x->dtype));
+    return x->ndim == 4 ? weir_call_fail(WEIR_ERR_SHAPE, c, "x must be rows, not images") : WEIR_OK;
+}
+
+static weir_status layer_norm_infer(weir_call *c)
+{
+    const weir_desc *const x = &c->in[0].desc;
+
+    WEIR_TRY(check_rows(c, x));
+    WEIR_TRY(check_last(c, 1, "scale", x));
+    WEIR_TRY(check_last(c, 2, "bias", x));
+    if (c->in[2].desc.ndim != c->in[1].desc.ndim)
+        return weir_call_fail(WEIR_ERR_SHAPE, c, "bias must have the axes of scale");
+
+    const weir_desc row = row_desc(x, c->in[1].desc.ndim);
+    weir_out_dense(c, 0, x);
+    weir_out_dense(c, 1, &row);
+    weir_out_dense(c, 2, &row);
+    return WEIR_OK;
+}
+
+/* Mean, deviations, apply. */
+static double layer_norm_flops(const weir_call *c)
+{
+    return 9 * weir_flops_input(c);
+}
+
+static weir_status layer_norm_grad(weir_grad *g)
+{
+    weir_tensor *const in[] = {g->dy[0], g->x[0], g->y[1], g->y[2], g->x[1]};
+    weir_tensor       *out[WEIR_MAX_OUT] = {NULL};
+
+    WEIR_TRY(weir_record(WEIR_OP_LAYER_NORM_GRAD, 5, in, NULL, 0, out));
+    for (int i = 0; i < 3; i++)
+        if (weir_wants(g, i))
+            WEIR_TRY(weir_grad_set(g, i, out[i]));
+    return WEIR_OK;
+}
+
+const weir_opdef weir_op_layer_norm = {
+    .name = "layer_norm",
+    .flags = WEIR_PURE,
+    .nin_min = 3,
+    .nin_max = 3,
+    .nout = 3,
+    .inplace = 1,           /* a row's statistics are known before its first element is written */
+    .reads_in = 3,
+    .reads_out = 6,
+    .differentiable = 7,
+    .infer = layer_norm_infer,
+    .grad = layer_norm_grad,
+    .flops = layer_norm_flops,
+};
+
+/* dy, x, mean, rstd, scale -> dx, dscale, dbias */
+static weir_status layer_norm_grad_infer(weir_call *c)
+{
+    const weir_desc *const x = &c->in[1].desc, *const scale = &c->in[4].desc;
+
+    WEIR_TRY(check_rows(c, x));
+    WEIR_TRY(weir_check_dims(c, 0, "dy", x));
+    WEIR_TRY(check_last(c, 4, "scale", x));
+
+    const weir_desc row = row_desc(x, scale->ndim);
+    WEIR_TRY(weir_check_dims(c, 2, "mean", &row));
+    WEIR_TRY(weir_check_dims(c, 3, "rstd", &row));
+    if (c->in[0].desc.dtype != x->dtype || c->in[2].desc.dtype != row.dtype ||
+        c->in[3].desc.dtype != row.dtype)
+        return weir_call_fail(WEIR_ERR_DTYPE, c, "dy must be %s, mean and rstd %s",
+                              weir_dtype_name(x->dtype), weir_dtype_name(row.dtype));
+    weir_out_dense(c, 0, x);
+    weir_out_dense(c, 1, scale);
+    weir_out_dense(c, 2, scale);
+    return WEIR_OK;
+}
+
+/* Two sums over a row, dx, two sums over the rows. */
+static double layer_norm_grad_flops(const weir_call *c)
+{
+    return 16 * weir_flops_input(c);
+}
+
+const weir_opdef weir_op_layer_norm_grad = {
+    .name = "layer_norm_grad",
+    .flags = WEIR_PURE,
+    .nin_min = 5,
+    .nin_max = 5,
+    .nout = 3,
+    .inplace = 3,           /* a row's sums are known before its first element is written */
+    .infer = layer_norm_grad_infer,
+    .flops = layer_norm_grad_flops,
+};
 
 /* ---- statistics of groups of channels, one number per (n, group) ---- */
 
@@ -35,7 +172,7 @@ static weir_tensor *group_sum(weir_tensor *t, const weir_desc *x, int64_t groups
     return per_channel(weir_sum(weir_reshape_as(t, &split), 1u << 2, true), x, groups);
 }
 
-/* ---- the gradient of layer and group normalisation ---- */
+/* ---- the gradient of group normalisation, and of layer normalisation of images ---- */
 
 /* Sums from which dx and the gradients of scale and bias are computed. */
 typedef struct sums {
@@ -119,7 +256,7 @@ static weir_status check_x(const char *who, const weir_tensor *x, double eps)
 
     if (!x)
         return weir_fail_null(who, "x");
-    if (!weir_is_float(x->layout.desc.dtype))
+    if (!weir_is_any_float(x->layout.desc.dtype))
         return weir_fail(WEIR_ERR_DTYPE, "%s: x must be a float, not %s", who,
                          weir_desc_text(&x->layout.desc, text));
     if (!(eps >= 0))
@@ -127,7 +264,7 @@ static weir_status check_x(const char *who, const weir_tensor *x, double eps)
     return WEIR_OK;
 }
 
-/* Fails unless t, called `name`, has the given shape and x's type. */
+/* Fails unless t, called `name`, has the given shape and the type of x's statistics. */
 static weir_status check_like(const char *who, const weir_tensor *x, const weir_tensor *t,
                               const char *name, const weir_desc *want)
 {
@@ -151,7 +288,7 @@ static weir_status check_scale(const char *who, const weir_tensor *x, const weir
 
     const weir_desc *const d = &x->layout.desc;
     const int              n = scale->layout.desc.ndim;
-    weir_desc              want = {.dtype = d->dtype, .ndim = n};
+    weir_desc              want = {.dtype = wide_type(d->dtype), .ndim = n};
     char                   have[WEIR_DESC_TEXT], whole[WEIR_DESC_TEXT];
     if (n < 1 || n > d->ndim)
         return weir_fail(WEIR_ERR_SHAPE, "%s: scale %s must have the last axes of x %s", who,
@@ -196,24 +333,39 @@ static weir_tensor *statistics(weir_tensor *x, uint32_t dims, double eps, weir_t
     return weir_rstd(weir_var(fixed, dims, 0, true), eps);
 }
 
+/* Of images, whose elements lie channels-last; in f32 or f64. */
+static weir_tensor *layer_norm_images(weir_tensor *x, weir_tensor *scale, weir_tensor *bias,
+                                      double eps)
+{
+    const int                axes = scale->layout.desc.ndim;
+    const weir_ln_apply_attr attr = {.groups = 0};
+    weir_tensor             *mean;
+    weir_tensor *const rstd = statistics(x, last_axes(&x->layout.desc, axes), eps, &mean);
+    weir_tensor *const in[] = {x, mean, rstd, scale, bias};
+
+    return weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr);
+}
+
+/* scale and bias are f32 if x is a half. */
 static weir_tensor *layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
 {
-    const char *const who = "layer_norm";
-    const double      e = weir_option(false, eps, 1e-5);
+    const char *const          who = "layer_norm";
+    const weir_layer_norm_attr attr = {.eps = weir_option(false, eps, 1e-5)};
+    weir_tensor               *out[WEIR_MAX_OUT] = {NULL};
 
-    if (check_x(who, x, e) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK ||
+    if (check_x(who, x, attr.eps) != WEIR_OK || check_scale(who, x, scale) != WEIR_OK ||
         check_like(who, x, bias, "bias", &scale->layout.desc) != WEIR_OK)
         return NULL;
 
-    const int                axes = scale->layout.desc.ndim;
-    weir_tensor *const       rows = as_rows(x, axes);
-    const weir_ln_apply_attr attr = {.groups = 0};
+    weir_tensor *const rows = as_rows(x, scale->layout.desc.ndim);
     if (!rows)
         return NULL;
-    weir_tensor *mean;
-    weir_tensor *const rstd = statistics(rows, last_axes(&rows->layout.desc, axes), e, &mean);
-    weir_tensor *const in[] = {rows, mean, rstd, scale, bias};
-    return from_rows(weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr), x);
+    if (rows->layout.desc.ndim == 4)
+        return weir_f32_to_half(layer_norm_images(weir_half_to_f32(rows), scale, bias, attr.eps),
+                                x);
+    weir_tensor *const in[] = {rows, scale, bias};
+    weir_record(WEIR_OP_LAYER_NORM, 3, in, &attr, sizeof attr, out);
+    return from_rows(out[0], x);
 }
 
 static weir_tensor *rms_norm(weir_tensor *x, weir_tensor *scale, double eps)
@@ -279,12 +431,11 @@ static weir_tensor *group_norm(weir_tensor *x, int64_t groups, weir_tensor *scal
     return weir_record1(WEIR_OP_LN_APPLY, 5, in, &attr, sizeof attr);
 }
 
-/* ---- public functions: halves are normalised in f32 ---- */
+/* ---- public functions: halves are normalised in f32, layer norm's within its kernels ---- */
 
 weir_tensor *weir_layer_norm(weir_tensor *x, weir_tensor *scale, weir_tensor *bias, double eps)
 {
-    return weir_f32_to_half(layer_norm(weir_half_to_f32(x), weir_half_to_f32(scale),
-                                       weir_half_to_f32(bias), eps), x);
+    return layer_norm(x, weir_half_to_f32(scale), weir_half_to_f32(bias), eps);
 }
 
 weir_tensor *weir_rms_norm(weir_tensor *x, weir_tensor *scale, double eps)

@@ -308,6 +308,7 @@ static const rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_UPSAMPLE_BILINEAR_GRAD] = {.attr = "kk", .check = check_upsample_grad},
     [WEIR_OP_BN_STATS] = {.attr = "f"},
     [WEIR_OP_BN_UPDATE] = {.attr = "ff"},
+    [WEIR_OP_LAYER_NORM] = {.attr = "f"},
     [WEIR_OP_CROSS_ENTROPY] = {.attr = "i"},
     [WEIR_OP_CROSS_ENTROPY_GRAD] = {.attr = "i"},
     [WEIR_OP_SGD_UPDATE] = {.attr = "fffb"},

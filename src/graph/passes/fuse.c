@@ -11,8 +11,8 @@
  * joins the group that computes its input: either as a half output of the same step, or, if rows of
  * halves in the group read it, by letting that step round. A cast that widens (half to f32) joins
  * no group: its readers read the half value instead, either all of them or those that run while the
- * half value is live anyway. Neither may increase the memory in use where the group runs
- * (fuse_cast.c). */
+ * half value is live anyway. Neither may increase the memory in use where the group runs. A cast
+ * that rounds the result of another kernel disappears if that can round it (fuse_cast.c). */
 #include <string.h>
 
 #include "core/status.h"
@@ -273,6 +273,14 @@ static weir_status narrow_all(weir_fuser *f)
     return WEIR_OK;
 }
 
+static weir_status round_all(weir_fuser *f)
+{
+    for (uint32_t i = 0; i < f->g->nodes.n; i++)
+        if (f->group_of[i] != WEIR_NONE && weir_cast_rounds(f->g, &f->g->nodes.at[i]))
+            WEIR_TRY(weir_fuse_round(f, i));
+    return WEIR_OK;
+}
+
 weir_status weir_pass_fuse(weir_graph *g)
 {
     weir_fuser  f = {.g = g};
@@ -300,6 +308,8 @@ weir_status weir_pass_fuse(weir_graph *g)
             join_producers(&f, i);
     if (status == WEIR_OK)
         status = widen_all(&f);
+    if (status == WEIR_OK)
+        status = round_all(&f);
     for (uint32_t i = 0; i < g->nodes.n && status == WEIR_OK; i++)
         if (f.group_of[i] != WEIR_NONE && (f.groups[i].n > 1 || f.groups[i].widens))
             status = emit(&f, &f.groups[i]);

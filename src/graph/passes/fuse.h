@@ -85,4 +85,8 @@ weir_status weir_fuse_widen(weir_fuser *f, uint32_t cast);
  * external tensor, if all its readers can; then marks the cast dead. */
 weir_status weir_fuse_narrow(weir_fuser *f, uint32_t cast);
 
+/* Lets the node whose result the rounding `cast` alone reads write the half value, if its kernel
+ * rounds results; then marks the cast dead. */
+weir_status weir_fuse_round(weir_fuser *f, uint32_t cast);
+
 #endif

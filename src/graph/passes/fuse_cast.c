@@ -8,6 +8,9 @@
  * a dying operand. Positions in between need no check: values that stay live longer there replace
  * others that were live before (fuse.c).
  *
+ * A cast that rounds the result of a node of no group disappears if nothing else reads the result
+ * and the node's kernel rounds it (weir_device_ops.rounds).
+ *
  * A cast that rounds a parameter disappears if all its readers are products and convolutions whose
  * kernels round weights (weir_device_ops.narrows): the parameter is live anyway. */
 #include <string.h>
@@ -487,4 +490,56 @@ weir_status weir_fuse_narrow(weir_fuser *f, uint32_t cast)
     g->nodes.at[cast].dead = true;
     f->group_of[cast] = WEIR_NONE;
     return nodes_read_input(f, cast);
+}
+
+/* ---- results of other nodes ---- */
+
+static bool only_reader(const weir_fuser *f, uint32_t cast, uint32_t storage)
+{
+    for (uint32_t r = f->reader_first[storage]; r < f->reader_first[storage + 1]; r++)
+        if (f->reader[r] != cast && reads(&f->g->nodes.at[f->reader[r]], f->g, storage))
+            return false;
+    return true;
+}
+
+/* The output of node n that has the storage; n->nout if none has. */
+static int output_of(const weir_graph *g, const weir_node *n, uint32_t storage)
+{
+    int k = 0;
+
+    while (k < n->nout && weir_storage_of(g, n->out[k]) != storage)
+        k++;
+    return k;
+}
+
+/* The half value's storage is written at the position of the node, before the cast's, in place of
+ * the f32 one, which is larger: no more bytes are live anywhere. */
+weir_status weir_fuse_round(weir_fuser *f, uint32_t cast)
+{
+    weir_graph *const      g = f->g;
+    weir_node *const       c = &g->nodes.at[cast];
+    const uint32_t         from = weir_storage_of(g, c->in[0]);
+    const uint32_t         made = weir_storage_of(g, c->out[0]), m = f->maker[from];
+    const uint32_t *const  rounds = g->dev->ops->rounds;
+
+    if (!rounds || m == WEIR_NONE || f->group_of[m] != WEIR_NONE ||
+        f->groups[f->group_of[cast]].n > 1 || g->storages.at[from].external ||
+        g->storages.at[made].external)
+        return WEIR_OK;
+    weir_node *const n = &g->nodes.at[m];
+    const int        k = output_of(g, n, from);
+    if (k == n->nout || !(rounds[n->op] >> k & 1) || n->half != c->half ||
+        !only_reader(f, cast, from) || !dense_through(g, c, n->out[k]) ||
+        weir_shape_count(&g->values.at[c->in[0]].layout.desc) !=
+            weir_shape_count(&g->values.at[n->out[k]].layout.desc))
+        return WEIR_OK;
+    weir_layout view = g->values.at[n->out[k]].layout;
+    view.desc.dtype = weir_fuse_type(g, c->out[0]);
+    const uint32_t half = weir_graph_value_of(g, made, &view, g->values.at[c->out[0]].offset);
+    if (half == WEIR_NONE)
+        return WEIR_ERR_NOMEM;
+    n->out[k] = half;
+    c->dead = true;
+    f->group_of[cast] = WEIR_NONE;
+    return WEIR_OK;
 }

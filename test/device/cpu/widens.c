@@ -1,4 +1,5 @@
-/* widens.c - kernels in f32 that read halves give the bits of widened copies. */
+/* widens.c - kernels in f32 that read halves give the bits of widened copies, and those that write
+ * halves the rounded bits of their results. */
 #include "device/cpu/cpu.h"
 #include "device/kernel_case.h"
 
@@ -11,11 +12,12 @@ typedef struct row {
     size_t      attr_bytes;
 } row;
 
-static const weir_bn_attr      bn = {.eps = 1e-5};
-static const weir_sgd_attr     sgd = {.momentum = 0.5, .weight_decay = 0.25};
-static const weir_adam_attr    adam = {0.9, 0.99, 1e-8, 0.125};
-static const weir_adagrad_attr adagrad = {.eps = 1e-8};
-static const weir_rmsprop_attr rmsprop = {.alpha = 0.9, .eps = 1e-8};
+static const weir_bn_attr         bn = {.eps = 1e-5};
+static const weir_layer_norm_attr layer = {.eps = 1e-5};
+static const weir_sgd_attr        sgd = {.momentum = 0.5, .weight_decay = 0.25};
+static const weir_adam_attr       adam = {0.9, 0.99, 1e-8, 0.125};
+static const weir_adagrad_attr    adagrad = {.eps = 1e-8};
+static const weir_rmsprop_attr    rmsprop = {.alpha = 0.9, .eps = 1e-8};
 
 static const row rows[] = {
     {WEIR_OP_BN_STATS, 1, 3, 0, &bn, sizeof bn},
@@ -26,21 +28,45 @@ static const row rows[] = {
     {WEIR_OP_ADAGRAD_UPDATE, 4, 0, 9, &adagrad, sizeof adagrad},
     {WEIR_OP_RMSPROP_UPDATE, 4, 0, 9, &rmsprop, sizeof rmsprop},
     {WEIR_OP_ACCUMULATE, 2, 0, 1, NULL, 0},
+    {WEIR_OP_LAYER_NORM, 3, 3, 0, &layer, sizeof layer},
+    {WEIR_OP_LAYER_NORM_GRAD, 5, 3, 0, NULL, 0},
 };
+
+enum { CHANNELS = 70, ELEMENTS = 40001, ROWS = 37, WIDTH = 1100 };
+
+static bool is_layer(weir_op op)
+{
+    return op == WEIR_OP_LAYER_NORM || op == WEIR_OP_LAYER_NORM_GRAD;
+}
 
 /* The desc of input i in f32. */
 static weir_desc desc_of(weir_op op, int i)
 {
-    enum { CHANNELS = 70, ELEMENTS = 40001 };
     const bool adam_like = op == WEIR_OP_ADAM_UPDATE || op == WEIR_OP_ADAMW_UPDATE;
 
     if (op == WEIR_OP_BN_STATS || op == WEIR_OP_BN_GRAD_REDUCE)
         return i < 2 ? weir_4d(WEIR_F32, 3, CHANNELS, 9, 11) : weir_1d(WEIR_F32, CHANNELS);
+    if (is_layer(op) && (i == 0 || (i == 1 && op == WEIR_OP_LAYER_NORM_GRAD)))
+        return weir_2d(WEIR_F32, ROWS, WIDTH);
+    if (op == WEIR_OP_LAYER_NORM_GRAD && i < 4)
+        return weir_2d(WEIR_F32, ROWS, 1);
+    if (is_layer(op))
+        return weir_1d(WEIR_F32, WIDTH);
     if (adam_like && i >= 4)
         return weir_scalar(i == 4 ? WEIR_F64 : WEIR_F32);
     if (!adam_like && op != WEIR_OP_ACCUMULATE && i == 2)
         return weir_scalar(WEIR_F32);
     return weir_1d(WEIR_F32, ELEMENTS);
+}
+
+/* The desc of output i in f32. */
+static weir_desc result_of(weir_op op, int i)
+{
+    if (!is_layer(op))
+        return weir_1d(WEIR_F32, CHANNELS);
+    if (i == 0)
+        return weir_2d(WEIR_F32, ROWS, WIDTH);
+    return op == WEIR_OP_LAYER_NORM ? weir_2d(WEIR_F32, ROWS, 1) : weir_1d(WEIR_F32, WIDTH);
 }
 
 /* The case with numbers that the half type has in the inputs of the mask `half`, which have that
@@ -63,8 +89,34 @@ static kernel_case case_of(const row *r, weir_dtype t, uint32_t half, bool narro
         }
     }
     for (int i = 0; i < r->nout; i++)
-        kernel_out(&k, weir_1d(WEIR_F32, k.in[0].desc.dim[1]));
+        kernel_out(&k, result_of(r->op, i));
     return k;
+}
+
+/* Output 0 as a half of type t. */
+static void check_rounded(const row *r, weir_dtype t)
+{
+    kernel_case     wide = case_of(r, t, 0, false), narrow = case_of(r, t, 0, false);
+    weir_desc *const d = &narrow.out[0].desc;
+
+    d->dtype = t;
+    kernel_run(&wide);
+    kernel_run(&narrow);
+    for (int64_t i = 0; i < weir_shape_count(d); i++)
+        CHECK(kernel_get(&narrow.out[0], narrow.dst[0], i) ==
+              half_round(kernel_get(&wide.out[0], wide.dst[0], i), t));
+    for (int i = 1; i < r->nout; i++)
+        CHECK_BITS(wide.dst[i], narrow.dst[i], weir_shape_bytes(&wide.out[i].desc));
+    kernel_free(&wide);
+    kernel_free(&narrow);
+}
+
+CASE(results_are_rounded_once)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (weir_dtype t = WEIR_F16; t <= WEIR_BF16; t++)
+            if (weir_device_cpu.rounds[rows[i].op])
+                check_rounded(&rows[i], t);
 }
 
 static void check_same(const row *r, weir_dtype t, uint32_t half)

@@ -193,6 +193,45 @@ CASE(batch_normalisation)
     close_cpu_gpu();
 }
 
+/* And its gradient; the mean is as large as the deviations. */
+static void try_layer_norm(weir_dtype t, int64_t rows, int64_t n)
+{
+    const weir_layer_norm_attr eps = {1e-5};
+    const weir_desc x = weir_2d(t, rows, n), scale = weir_1d(t == WEIR_F64 ? t : WEIR_F32, n);
+    op_case         c = {WEIR_OP_LAYER_NORM, "layer_norm", 3, 3, {x, scale, scale},
+                         {drawn(&x, -1, 3), drawn(&scale, 0.5, 2), drawn(&scale, -1, 1)}, NULL,
+                         &eps, sizeof eps};
+    weir_desc       desc[OUTPUTS];
+    void           *made[OUTPUTS] = {NULL};
+
+    try_call(&c);
+    if (run_on(&c, CPU, desc, made)) {
+        const op_case g = {WEIR_OP_LAYER_NORM_GRAD, "layer_norm_grad", 5, 3,
+                           {x, x, desc[1], desc[2], scale},
+                           {drawn(&x, -1, 1), c.data[0], made[1], made[2], c.data[1]}, NULL, NULL,
+                           0};
+        try_call(&g);
+        free(g.data[0]);
+    }
+    for (int i = 0; i < OUTPUTS; i++)
+        free(made[i]);
+    for (int i = 0; i < 3; i++)
+        free(c.data[i]);
+}
+
+CASE(layer_normalisation)
+{
+    static const int64_t rows[] = {1, 7, 33, 300}, n[] = {1, 3, 200, 1025, 3000};
+
+    if (open_cpu_gpu()) {
+        for (int i = 0; i < 4; i++)
+            for (int k = 0; k < 5; k++)
+                try_layer_norm(k % 2 ? WEIR_F64 : WEIR_F32, rows[i], n[k]);
+        try_layer_norm(WEIR_F32, 5000, 7);
+    }
+    close_cpu_gpu();
+}
+
 /* Deviations of 1 about a mean of 1000: f32 keeps 14 bits of them, and the variance must not lose
  * more. One outlier must not affect the numbers after it. */
 CASE(variance_is_robust)

@@ -1,4 +1,4 @@
-/* norm.c - normalisations, recorded as statistics and an apply step.
+/* norm.c - normalisations, recorded as a whole or as statistics and an apply step.
  *
  * An apply step whose statistics are those of its own input becomes one operator. It is found by
  * walking from its inputs back to the calls that made them; the statistics are then written only if
@@ -300,4 +300,46 @@ void weir_onnx_write_bn_stats(weir_onnx_writer *w, const weir_onnx_written *c)
         weir_put_node1(w, "Reciprocal", c->out[2],
                         weir_put_node1(w, "Sqrt", NULL,
                                         weir_put_node2(w, "Add", NULL, var, eps)));
+}
+
+/* x, scale, bias -> y, over the last n axes of x (ndim). */
+static const char *layer_of_parts(weir_onnx_writer *w, const char *out, const char *const *in,
+                                  int ndim, int n, const char *eps)
+{
+    const uint64_t    dims = (((uint64_t)1 << n) - 1) << (ndim - n);
+    const char *const mean = weir_onnx_reduced(w, "ReduceMean", NULL, in[0], dims, ndim, true);
+    const char *const off = weir_put_node2(w, "Sub", NULL, in[0], mean);
+    const char *const square = weir_put_node2(w, "Mul", NULL, off, off);
+    const char *const var = weir_onnx_reduced(w, "ReduceMean", NULL, square, dims, ndim, true);
+    const char *const deviation =
+        weir_put_node1(w, "Sqrt", NULL, weir_put_node2(w, "Add", NULL, var, eps));
+    const char *const xhat = weir_put_node2(w, "Div", NULL, off, deviation);
+
+    return weir_put_node2(w, "Add", out, weir_put_node2(w, "Mul", NULL, xhat, in[1]), in[2]);
+}
+
+/* f16 is normalised in f32, the type of scale and bias. */
+void weir_onnx_write_layer_norm(weir_onnx_writer *w, const weir_onnx_written *c)
+{
+    const weir_desc *const d = weir_onnx_in_desc(w, c, 0);
+    const weir_dtype       type = weir_onnx_in_desc(w, c, 1)->dtype;
+    const int              ndim = d->ndim, n = weir_onnx_in_desc(w, c, 1)->ndim;
+    const double           eps = weir_recording_double(c->call, 0);
+    const bool             narrow = d->dtype != type;
+    const char *const      out = narrow ? NULL : c->out[0];
+    const char            *in[3], *y;
+
+    for (uint32_t i = 0; i < 3; i++)
+        in[i] = weir_onnx_in(w, c, i);
+    if (narrow)
+        in[0] = weir_onnx_cast_to(w, NULL, in[0], type);
+    if (w->opset >= 17) {
+        const weir_onnx_set set[] = {WEIR_SET_INT("axis", ndim - n),
+                                     WEIR_SET_FLOAT("epsilon", eps)};
+        y = weir_put_node(w, "LayerNormalization", out, 3, in, 2, set);
+    } else {
+        y = layer_of_parts(w, out, in, ndim, n, weir_onnx_scalar_of(w, type, eps));
+    }
+    if (narrow)
+        weir_onnx_cast_to(w, c->out[0], y, WEIR_F16);
 }
