@@ -1,5 +1,5 @@
-/* half_inputs.h - the operands that kernels in f32 read or write as f16 or bf16, too, on the CPU and
- * on cards: weir_device_ops.widens and rounds of both. */
+/* half_inputs.h - the operands that kernels in f32 read or write as f16 or bf16, too, on the CPU
+ * and on cards: weir_device_ops.widens and rounds of both. */
 #ifndef WEIR_DEVICE_COMMON_HALF_INPUTS_H
 #define WEIR_DEVICE_COMMON_HALF_INPUTS_H
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "device/cuda/cpu_vs_gpu.h"
-#include "device/cuda/kernels/norm_plan.h"
+#include "device/cuda/kernels/norm.h"
 
 /* ---- one input, axes reduced ---- */
 

@@ -345,7 +345,7 @@ static weir_status normalised(weir_device *d, weir_tensor *x, weir_tensor *w, we
                               weir_tensor **grad)
 {
     CHECK_OK(weir_autocast_begin(d, WEIR_BF16));
-    weir_tensor *const y = weir_layer_norm(weir_matmul(x, w), scale, scale, 0);
+    weir_tensor *const y = weir_rms_norm(weir_matmul(x, w), scale, 0);
     weir_tensor *const loss = weir_sum(weir_square(weir_matmul(y, w)), 0, false);
     CHECK_OK(weir_autocast_end(d));
     return weir_gradients(loss, 1, &w, grad);
@@ -408,7 +408,7 @@ static weir_tensor *blocks(weir_device *d, weir_tensor *x, weir_tensor *w, weir_
 
     CHECK_OK(weir_autocast_begin(d, half));
     for (int i = 0; i < 2; i++)
-        y = weir_add(y, weir_matmul(weir_layer_norm(y, scale, scale, 0), w));
+        y = weir_add(y, weir_matmul(weir_rms_norm(y, scale, 0), w));
     CHECK_OK(weir_autocast_end(d));
     CHECK_OK(weir_gradients(weir_sum(weir_square(y), 0, false), 1, &w, &grad));
     return grad;

@@ -10,7 +10,7 @@
  * error is at most the number of pieces in units of f64. Threads are combined as by Chan, Golub and
  * LeVeque (1979), chunks about the mean of the first chunk. */
 #include "device/cuda/kernels/convert.h"
-#include "device/cuda/kernels/norm_plan.h"
+#include "device/cuda/kernels/norm.h"
 #include "device/cuda/kernels/reduce_block.cuh"
 
 static constexpr int ROWS = WEIR_CUDA_NORM_ROWS;

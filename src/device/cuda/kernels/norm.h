@@ -1,9 +1,9 @@
-/* norm_plan.h - divides rows of channels among thread blocks: a pure function of sizes.
+/* norm.h - divides rows of channels among thread blocks: a pure function of sizes.
  *
  * tx threads lie along the channels, each with vec of them; ty threads of a block share a chunk of
  * rows. */
-#ifndef WEIR_DEVICE_CUDA_KERNELS_NORM_PLAN_H
-#define WEIR_DEVICE_CUDA_KERNELS_NORM_PLAN_H
+#ifndef WEIR_DEVICE_CUDA_KERNELS_NORM_H
+#define WEIR_DEVICE_CUDA_KERNELS_NORM_H
 
 #include "device/cuda/kernels/reduce_plan.h"
 
