@@ -83,12 +83,12 @@ add_custom_target(weir_cuda_texts DEPENDS ${cuda_texts}/rtc_begin.inc ${cuda_tex
 target_include_directories(weir_cuda_flags INTERFACE ${cuda_texts})
 
 weir_sources(cuda_core src/core dtype shape text vec op)
-list(APPEND cuda_core src/device/offload/swap.c src/device/rates.c)
+list(APPEND cuda_core src/device/collective.c src/device/offload/swap.c src/device/rates.c)
 weir_sources(cuda_host src/device/cuda cuda)
 weir_sources(cuda_host src/device/cuda/codegen compile kernel_file kernel_trim source)
 weir_sources(cuda_host src/device/cuda/kernels callback collective conv conv_product elementwise
     matmul multiply slice)
-weir_sources(cuda_host src/device/cuda/lib blas dnn nvrtc)
+weir_sources(cuda_host src/device/cuda/lib blas dnn nccl nvrtc)
 weir_sources(cuda_host src/device/cuda/runtime context host_abi libs offload stream transfer)
 set(cuda_kernels)
 foreach(name IN ITEMS attention attention_half attention_half_grad attention_mask_grad compare
@@ -99,6 +99,7 @@ endforeach()
 foreach(name IN ITEMS code fault rng_state)
     list(APPEND cuda_kernels src/device/cuda/runtime/${name}.cu)
 endforeach()
+list(APPEND cuda_kernels src/device/cuda/lib/ordered_sum.cu)
 
 set(cuda_code)
 foreach(arch IN LISTS cuda_archs)
@@ -215,6 +216,7 @@ if(WEIR_TESTS)
     weir_cuda_fake(libcudnn .so.9 dnn.cpp dnn_run.cpp work_find.c)
     weir_cuda_fake(libnvrtc .so.13 fake_nvrtc.c work_find.c)
     weir_cuda_fake(libcuda .so.1 fake_driver.cpp work_find.c)
+    weir_cuda_fake(libnccl .so.2 fake_nccl.cpp work_find.c)
 
     # weir_cuda_lab(<target>): a test that runs its own kernels on the emulated card, and opens the
     # emulated plugin.

@@ -89,9 +89,9 @@ target_include_directories(test_programs PRIVATE test)
 add_test(NAME programs COMMAND test_programs)
 if(have_cuda)
     weir_sources(test_cuda test/device/cuda attention blas_real callbacks chain conv cpu_vs_gpu cudnn
-        each_call images kernel_file libs lstm moves multiply norm offload plugin_open product reduce
-        rows same_cases source spare stream two_cards update vtable)
-    weir_sources(test_cuda test/emulator/tests captures failures memory streams threads)
+        each_call images kernel_file libs lstm moves multiply nccl norm offload plugin_open product
+        reduce rows same_cases source spare stream two_cards update vtable)
+    weir_sources(test_cuda test/emulator/tests captures failures memory nccl streams threads)
     weir_test(cuda)
     weir_cuda_inside(test_cuda codegen/kernel_file.c codegen/kernel_trim.c codegen/source.c lib/dnn.c
         lib/nvrtc.c runtime/libs.c)

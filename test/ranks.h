@@ -19,6 +19,7 @@ typedef struct rank {
     char          error[512];
     /* How it is opened: */
     const char   *spec_more, *name;
+    bool          card;         /* on the card of its number, over NCCL */
     weir_comm_options options;
     void        (*body)(struct rank *r);
     pthread_t     thread;
@@ -29,6 +30,7 @@ typedef struct ranks_options {
     const char       *faults[RANKS_MOST];       /* appended to the spec of each rank, or NULL */
     uint32_t          absent;                   /* bit r: rank r is not started */
     const char       *name;                     /* NULL: a new one */
+    bool              cards;                    /* each rank on a card, over NCCL */
 } ranks_options;
 
 /* Notes a failure and its sentence. */
@@ -41,11 +43,13 @@ static inline void rank_note(rank *r, weir_status status)
 static inline void *rank_thread(void *arg)
 {
     rank *const r = arg;
-    char        spec[256];
+    char        spec[256], device[16] = "cpu";
 
-    r->d = weir_device_open("cpu", &(weir_device_options){.threads = 1, .seed = 5});
-    snprintf(spec, sizeof spec, "local:%s,rank=%d,world=%d%s", r->name, r->rank, r->world,
-             r->spec_more ? r->spec_more : "");
+    if (r->card)
+        snprintf(device, sizeof device, "cuda:%d", r->rank);
+    r->d = weir_device_open(device, &(weir_device_options){.threads = 1, .seed = 5});
+    snprintf(spec, sizeof spec, "%slocal:%s,rank=%d,world=%d%s", r->card ? "nccl:" : "", r->name,
+             r->rank, r->world, r->spec_more ? r->spec_more : "");
     r->c = weir_comm_open(spec, r->d, &r->options);
     if (!r->c)
         rank_note(r, weir_error_status());
@@ -67,7 +71,8 @@ static inline void ranks_run(rank all[RANKS_MOST], int world, const ranks_option
     memset(all, 0, RANKS_MOST * sizeof *all);
     for (int i = 0; i < world; i++) {
         all[i] = (rank){.rank = i, .world = world, .job = job, .spec_more = o.faults[i],
-                        .name = o.name ? o.name : name, .options = o.comm, .body = body};
+                        .name = o.name ? o.name : name, .options = o.comm, .body = body,
+                        .card = o.cards};
         if (!(o.absent >> i & 1))
             CHECK(pthread_create(&all[i].thread, NULL, rank_thread, &all[i]) == 0);
     }

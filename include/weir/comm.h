@@ -8,9 +8,9 @@
  * Sums. Elements are added in the order of ranks, whatever the transport and however a tensor is
  * cut into messages, so the bits of a sum depend on nothing but its operands: `serial` is
  * ((0 + x0) + x1) + ..., `tree` adds neighbours in pairs, so that W ranks which sum A operands
- * each, A a power of two, get what one gets that sums W A. With `engine` an MPI sums f32, f64, i32,
- * i64 and u8 itself (all_reduce), in an order that depends on ranks, sizes and its version; every
- * rank gets what MPI gives it. f16 and bf16 are summed in f32 and rounded once; integers wrap
+ * each, A a power of two, get what one gets that sums W A. With `engine` MPI or NCCL sums f32, f64,
+ * i32, i64 and u8 itself (all_reduce), in an order that depends on ranks, sizes and its version; a
+ * rank gets what that gives it. f16 and bf16 are summed in f32 and rounded once; integers wrap
  * around. With the other two every rank gets the same bits.
  *
  * Agreement. When the recording of a graph ends that has collectives of a communicator, its ranks
@@ -75,6 +75,11 @@ typedef struct weir_comm_options {
  *                              milliseconds before collective K (from 1), drop=K loses what this
  *                              rank sends in collective K, die=K stops this rank permanently before
  *                              collective K; wait=MS is the time that opening waits for others.
+ * "nccl:SPEC"                  the ranks of one of the specs above, each with an NVIDIA card of its
+ *                              own (d): NCCL, libnccl.so.2, moves what collectives of the card
+ *                              read, and SPEC what ranks tell each other. ERR_COMM on all ranks if
+ *                              one lacks the library, ERR_DEVICE if d is no card. On a card no
+ *                              other spec has collectives (ERR_NOKERNEL)
  *
  * MPI comes by a plugin (libweir_mpi_openmpi.so, libweir_mpi_mpich.so): ERR_COMM without it. It is
  * started and finished here, on a thread of its own, unless the program has started it with
@@ -119,7 +124,8 @@ WEIR_API weir_status weir_comm_stats_of(const weir_comm *c, weir_comm_stats *sta
 /* Times all_reduces of eight sizes and fits seconds = *constant_s + bytes * *per_byte_s, by least
  * squares of relative errors; neither is negative. All ranks must call it, and get the same
  * numbers: those of the slowest. In a world of one both are 0. Takes some 0.1 s. Graphs that end
- * later predict their collectives by them: weir_graph_stats.exposed_predicted_ms. ERR_COMM. */
+ * later predict their collectives by them: weir_graph_stats.exposed_predicted_ms. ERR_COMM;
+ * ERR_NOKERNEL for the ranks of spec "nccl:...", whose cards are not timed. */
 WEIR_API weir_status weir_comm_measure(weir_comm *c, double *constant_s, double *per_byte_s);
 
 /* ---- host data, at once, even while a graph is being recorded ---- */

@@ -106,6 +106,8 @@ typedef struct weir_device_streams {
     weir_status (*recorded)(weir_device *d, weir_status so_far, weir_replay **r);
     weir_status (*replay)(weir_device *d, weir_replay *r);
     void        (*replay_free)(weir_device *d, weir_replay *r);
+    /* Collectives on its streams (collective.h); NULL: it has none. */
+    const struct weir_stream_comm_ops *comm;
 } weir_device_streams;
 
 enum { WEIR_KERNEL_OTHERS = 3 };

@@ -11,6 +11,7 @@
 
 #include "fiber.h"
 #include "inject.h"
+#include "promise.h"
 #include "runtime.h"
 
 std::unordered_map<uint64_t, emulate_stream *> emulate_streams;
@@ -20,6 +21,7 @@ namespace {
 
 std::vector<emulate_stream *> waiting;      /* streams with queued items */
 std::set<uint64_t>            signals;      /* not given yet */
+std::set<uint64_t>            promises;     /* signals that libraries give */
 long                          legacy;       /* items given to the legacy default stream */
 thread_local bool             inside;       /* in a host function, which may call no function */
 
@@ -205,13 +207,14 @@ bool step_any(const emulate_stream *last)
     return false;
 }
 
-/* Lets another thread continue that runs a host function; without one, nothing will ever run. */
+/* Lets another thread continue that runs a host function, or that will keep a promise; without one,
+ * nothing will ever run. */
 void let_others(void)
 {
     bool busy = false;
     for (const emulate_stream *s : waiting)
         busy = busy || s->busy;
-    if (!busy) {
+    if (!busy && promises.empty()) {
         fprintf(stderr, "emulated card: works wait for each other\n");
         abort();
     }
@@ -372,4 +375,65 @@ void emulate_forget(void)
 {
     while (!waiting.empty())
         pop(waiting.back());
+}
+
+/* ---- promises ---- */
+
+namespace {
+
+uint64_t promise_make(void)
+{
+    emulate_lock();
+    const uint64_t promise = emulate_signal_new();
+    promises.insert(promise);
+    emulate_unlock();
+    return promise;
+}
+
+cudaError_t promise_wait(cudaStream_t stream, uint64_t promise)
+{
+    cudaError_t e = cudaErrorInvalidResourceHandle;
+
+    emulate_lock();
+    emulate_stream *const s = emulate_stream_of(stream);
+    if (s && s->capture) {
+        e = cudaErrorStreamCaptureUnsupported;
+    } else if (s) {
+        emulate_work *const w = emulate_work_new(WAIT, 0);
+        w->until = emulate_mark{0, promise};
+        emulate_push(s, w);
+        e = cudaSuccess;
+    }
+    emulate_unlock();
+    return e;
+}
+
+void promise_keep_in_work(uint64_t promise)
+{
+    emulate_signal_give(promise);
+    promises.erase(promise);
+}
+
+void promise_keep(uint64_t promise)
+{
+    emulate_lock();
+    promise_keep_in_work(promise);
+    emulate_unlock();
+}
+
+int promise_on_card(const void *p, size_t bytes)
+{
+    emulate_lock();
+    const int is = emulate_on_card(p, bytes);
+    emulate_unlock();
+    return is;
+}
+
+}
+
+const emulate_promises *emulate_promises_of(void)
+{
+    static const emulate_promises table = {promise_make, promise_wait, promise_keep,
+                                           promise_keep_in_work, promise_on_card};
+    return &table;
 }

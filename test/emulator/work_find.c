@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "promise.h"
 #include "work.h"
 
 typedef cudaError_t (*queue_fn)(cudaStream_t, void (*)(const void *), const void *, size_t);
@@ -14,6 +15,7 @@ static struct {
     int    (*call)(const char *);
     void   (*hold)(int);
     int    (*current)(void);
+    const emulate_promises *(*promises)(void);
 } plugin;
 
 /* Searches the loaded objects, among which the plugin for real cards may be too. */
@@ -30,6 +32,7 @@ static int find(struct dl_phdr_info *info, size_t bytes, void *found)
     *(void **)&plugin.call = dlsym(lib, "emulate_call");
     *(void **)&plugin.hold = dlsym(lib, "emulate_hold");
     *(void **)&plugin.current = dlsym(lib, "emulate_current");
+    *(void **)&plugin.promises = dlsym(lib, "emulate_promises_of");
     *(void **)&plugin.queue = dlsym(lib, "emulate_work");
     *(int *)found = 1;
     return 1;
@@ -52,6 +55,11 @@ cudaError_t emulate_work_in_plugin(cudaStream_t stream, void (*fn)(const void *)
         abort();
     }
     return plugin.queue(stream, fn, arguments, n);
+}
+
+const emulate_promises *emulate_promises_in_plugin(void)
+{
+    return plugin_is_open() ? plugin.promises() : NULL;
 }
 
 int emulate_call_in_plugin(const char *function)

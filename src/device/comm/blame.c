@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/dtype.h"
 #include "core/status.h"
@@ -101,6 +102,13 @@ static weir_status fail_differs(const weir_blame *b)
                      b->culprit, its);
 }
 
+void weir_blame_write(const weir_blame *b, uint64_t kind, uint64_t word[WEIR_NOTE_WORDS])
+{
+    word[0] = kind | (uint64_t)b->why << 8 | (uint64_t)b->culprit << 16 | (uint64_t)b->teller << 32;
+    memcpy(word + 1, &b->mine, sizeof b->mine);
+    memcpy(word + 1 + WEIR_RANK_WORDS, &b->its, sizeof b->its);
+}
+
 weir_status weir_fail_blame(const weir_blame *b, double timeout)
 {
     char what[PLACE_TEXT];
@@ -121,4 +129,15 @@ weir_status weir_fail_blame(const weir_blame *b, double timeout)
         return weir_fail(WEIR_ERR_COMM, "messages of rank %d for %s have not arrived at rank %d "
                          "within %g s", b->culprit, what, b->teller, timeout);
     }
+}
+
+weir_status weir_fail_told(const uint64_t word[WEIR_NOTE_WORDS], double timeout)
+{
+    weir_blame b = {.why = (weir_blame_reason)(word[0] >> 8 & 0xff),
+                    .culprit = (int)(word[0] >> 16 & 0xffff),
+                    .teller = (int)(word[0] >> 32 & 0xffff)};
+
+    memcpy(&b.mine, word + 1, sizeof b.mine);
+    memcpy(&b.its, word + 1 + WEIR_RANK_WORDS, sizeof b.its);
+    return weir_fail_blame(&b, timeout);
 }

@@ -36,6 +36,10 @@ typedef struct weir_blame {
  * are one. */
 uint64_t weir_rank_what(const weir_collective *job, weir_sum_order order);
 
+/* A blame as a note, whose first byte is `kind`; the failure that such a note tells of. */
+void        weir_blame_write(const weir_blame *b, uint64_t kind, uint64_t word[WEIR_NOTE_WORDS]);
+weir_status weir_fail_told(const uint64_t word[WEIR_NOTE_WORDS], double timeout);
+
 /* Fails with ERR_COMM and the sentence for the blame. */
 weir_status weir_fail_blame(const weir_blame *b, double timeout);
 

@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "device/comm/launcher.h"
 #include "device/comm/local.h"
+#include "device/comm/queued.h"
 #include "device/comm/rounds.h"
 #include "device/comm/wire.h"
 #include "device/plugin.h"
@@ -18,6 +19,7 @@ typedef struct joined {
     /* Collectives started and awaited so far, and the tickets of those in between. */
     uint64_t        started, awaited, ticket[WEIR_STARTED_MOST];
     weir_comm_stats last;       /* when it was left */
+    weir_stream_comm *stream;   /* collectives on the device's stream; NULL: none */
 } joined;
 
 static weir_status run(weir_comm *c, const weir_collective *job)
@@ -47,6 +49,14 @@ static weir_status wait_for_one(weir_comm *c)
     if (!j->wire)       /* left by a callback, after the start */
         return weir_collective_left(c, NULL);
     return weir_wire_wait(j->wire, j->ticket[j->awaited++ % WEIR_STARTED_MOST]);
+}
+
+static weir_status queue(weir_comm *c, const weir_collective *job, weir_stream *stream)
+{
+    joined *const j = (joined *)c;
+
+    return j->stream ? weir_queued_run(c, j->wire, j->stream, job, stream)
+                     : weir_collective_left(c, job);
 }
 
 static weir_status settle(weir_comm *c, weir_status so_far)
@@ -100,14 +110,20 @@ static size_t own(const weir_comm *c)
     return l ? l->ops->overhead(l) : 0;
 }
 
+/* What was queued ends while the wire still watches over it. */
 static void leave(weir_comm *c)
 {
     joined *const j = (joined *)c;
 
+    if (j->stream)
+        c->dev->ops->streams->comm->finish(j->stream);
     if (j->wire)
         j->last = weir_wire_stats(j->wire);
     weir_wire_free(j->wire);
+    if (j->stream)
+        c->dev->ops->streams->comm->leave(j->stream);
     j->wire = NULL;
+    j->stream = NULL;
     c->transport = "alone";
     c->run = c->start = weir_collective_left;
 }
@@ -155,7 +171,8 @@ static weir_status transport_named(const char *what, const char *spec, weir_wire
     return strncmp(spec, "local:", 6) == 0
                ? WEIR_OK
                : weir_fail_unknown(what, spec, strlen(spec),
-                                   "auto, local:NAME,rank=R,world=W, mpi:openmpi, mpi:mpich");
+                                   "auto, local:NAME,rank=R,world=W, mpi:openmpi, mpi:mpich, "
+                                   "nccl:SPEC");
 }
 
 /* The transport of a spec; ops stays NULL in a world of one. WEIR_COMM comes before the variables
@@ -188,6 +205,17 @@ static weir_status read_options(const weir_comm_options *given, const char *spec
     return spec ? transport_of(spec, made, o) : WEIR_OK;
 }
 
+/* "nccl:SPEC" is SPEC, whose ranks move the memory of their cards by NCCL. */
+static weir_status strip_nccl(weir_device *d, const char **spec, bool *nccl)
+{
+    *nccl = strncmp(*spec, "nccl:", 5) == 0;
+    if (*nccl && !(d->ops->streams && d->ops->streams->comm))
+        return weir_fail(WEIR_ERR_DEVICE, "weir_comm_open: '%s' joins cards, and device %s is none",
+                         *spec, d->ops->name);
+    *spec += *nccl ? 5 : 0;
+    return WEIR_OK;
+}
+
 /* The communicator of the world that a simulated device is in: launchers do not matter. */
 static weir_comm *open_simulated(const char *spec, weir_device *d, weir_sum_order order)
 {
@@ -202,12 +230,13 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
 {
     weir_wire_options o = {.perform = weir_rounds_run};
     char              made[WEIR_LAUNCHER_SPEC];
-    bool              may_differ;
+    bool              may_differ, nccl;
 
     if (!spec || !d)
         return (void)weir_fail_null("weir_comm_open", spec ? "device" : "spec"), NULL;
     WEIR_VISIT(d, "weir_comm_open", NULL);
     if (agree_of(options ? options->agree : NULL, &may_differ) != WEIR_OK ||
+        strip_nccl(d, &spec, &nccl) != WEIR_OK ||
         read_options(options, d->ops->join ? NULL : spec, made, &o) != WEIR_OK)
         return NULL;
     if (d->ops->join)
@@ -224,8 +253,15 @@ weir_comm *weir_comm_open(const char *spec, weir_device *d, const weir_comm_opti
                           .transport = l ? l->ops->name : "alone", .constant_s = -1,
                           .per_byte_s = -1, .at = at, .run = run, .start = start,
                           .wait = wait_for_one, .settle = settle, .seconds = seconds,
-                          .stats = stats_of, .own = own, .leave = leave};
-    return &j->comm;
+                          .stats = stats_of, .own = own, .leave = leave,
+                          .queue = nccl ? queue : NULL};
+    if (!nccl || !l || weir_queued_open(&j->comm, j->wire, &j->stream) == WEIR_OK)
+        return &j->comm;
+    weir_failure failure;
+    weir_failure_get(&failure);
+    weir_comm_close(&j->comm);
+    weir_failure_set(&failure);
+    return NULL;
 }
 
 void weir_comm_leave(weir_comm *c)

@@ -100,6 +100,9 @@ weir_status weir_comm_measure(weir_comm *c, double *constant_s, double *per_byte
     *constant_s = *per_byte_s = 0;
     if (c->world == 1)
         return WEIR_OK;
+    if (c->queue)
+        return weir_fail(WEIR_ERR_NOKERNEL, "weir_comm_measure: collectives of cards are not "
+                         "measured");
     const weir_collective largest = {.kind = WEIR_ALL_REDUCE, .dtype = WEIR_F32,
                                      .count = (int64_t)(MOST_BYTES / sizeof(float))};
     float *const data = weir_mem_zalloc(1, MOST_BYTES);

@@ -34,11 +34,29 @@ static range chunk_of(const weir_collective *job, int world, int r, int64_t k)
 
 /* What a round needs to know of a collective. */
 typedef struct rounds {
-    weir_comm_wire             *w;
+    const weir_rounds_ops *ops;
+    void                  *by;
     const weir_collective *job;
     int                    rank, world;
     size_t                 size;        /* bytes of an element */
 } rounds;
+
+static void send(const rounds *s, const void *at, int64_t n, int peer)
+{
+    if (n > 0)
+        s->ops->send(s->by, at, (size_t)n * s->size, peer);
+}
+
+static void recv(const rounds *s, void *at, int64_t n, int peer)
+{
+    if (n > 0)
+        s->ops->recv(s->by, at, (size_t)n * s->size, peer);
+}
+
+static weir_status exchange(const rounds *s)
+{
+    return s->ops->exchange(s->by);
+}
 
 static const char *source(const rounds *s, int64_t at)
 {
@@ -50,29 +68,30 @@ static char *target(const rounds *s, int64_t at)
     return (char *)s->job->dst + (size_t)at * s->size;
 }
 
+/* Bytes between the operands of two ranks in the window. */
+static size_t stride(const rounds *s)
+{
+    return (size_t)weir_collective_chunk(s->world, s->job) * s->size;
+}
+
 /* Where the operand of a rank arrives in the window. */
 static char *window(const rounds *s, int r)
 {
-    const size_t slot = (size_t)(r < s->rank ? r : r - 1);
-
-    return (char *)s->job->work + slot * (size_t)weir_collective_chunk(s->world, s->job) * s->size;
+    return (char *)s->job->work + (size_t)(r < s->rank ? r : r - 1) * stride(s);
 }
 
 /* Receives the operands of a range from all others, and sums them with this rank's into `to`. The
  * messages to the owners of other ranges have been added. */
 static weir_status sum_range(const rounds *s, range mine, void *to)
 {
-    const void **const from = weir_wire_operands(s->w);
+    const weir_rank_sum sum = {to, source(s, mine.at), s->job->work, stride(s), mine.n,
+                               s->job->dtype};
 
-    for (int r = 0; r < s->world; r++) {
-        from[r] = r == s->rank ? source(s, mine.at) : window(s, r);
+    for (int r = 0; r < s->world; r++)
         if (r != s->rank)
-            weir_wire_recv(s->w, window(s, r), (size_t)mine.n * s->size, r);
-    }
-    WEIR_TRY(weir_wire_exchange(s->w));
-    if (mine.n > 0)
-        weir_wire_sum(s->w, to, from, mine.n, s->job->dtype);
-    return WEIR_OK;
+            recv(s, window(s, r), mine.n, r);
+    WEIR_TRY(exchange(s));
+    return mine.n > 0 ? s->ops->sum(s->by, &sum) : WEIR_OK;
 }
 
 /* ALL_REDUCE and REDUCE_SCATTER. The operands that a rank sends in a round have arrived before its
@@ -88,18 +107,18 @@ static weir_status reduce_parts(const rounds *s, bool gather)
         for (int r = 0; r < s->world; r++) {
             const range its = chunk_of(s->job, s->world, r, k);
             if (r != s->rank)
-                weir_wire_send(s->w, source(s, its.at), (size_t)its.n * s->size, r);
+                send(s, source(s, its.at), its.n, r);
         }
         WEIR_TRY(sum_range(s, mine, to));
         for (int r = 0; r < s->world && gather; r++) {
             const range its = chunk_of(s->job, s->world, r, k);
             if (r == s->rank)
                 continue;
-            weir_wire_send(s->w, to, (size_t)mine.n * s->size, r);
-            weir_wire_recv(s->w, target(s, its.at), (size_t)its.n * s->size, r);
+            send(s, to, mine.n, r);
+            recv(s, target(s, its.at), its.n, r);
         }
         if (gather)
-            WEIR_TRY(weir_wire_exchange(s->w));
+            WEIR_TRY(exchange(s));
     }
     return WEIR_OK;
 }
@@ -115,8 +134,8 @@ static weir_status reduce_whole(const rounds *s)
             WEIR_TRY(sum_range(s, one, target(s, at)));
             continue;
         }
-        weir_wire_send(s->w, source(s, at), (size_t)one.n * s->size, s->job->peer);
-        WEIR_TRY(weir_wire_exchange(s->w));
+        send(s, source(s, at), one.n, s->job->peer);
+        WEIR_TRY(exchange(s));
     }
     return WEIR_OK;
 }
@@ -132,17 +151,17 @@ static weir_status move_all(const rounds *s)
         if (r == s->rank)
             continue;
         if (weir_collective_sends(job, s->rank, r))
-            weir_wire_send(s->w, job->src, (size_t)n * s->size, r);
+            send(s, job->src, n, r);
         if (weir_collective_receives(job, s->rank, r))
-            weir_wire_recv(s->w, target(s, parts ? r * n : 0), (size_t)n * s->size, r);
+            recv(s, target(s, parts ? r * n : 0), n, r);
     }
-    return weir_wire_exchange(s->w);
+    return exchange(s);
 }
 
-weir_status weir_rounds_run(weir_comm_wire *w, const weir_collective *job)
+weir_status weir_rounds_by(const weir_rounds_ops *ops, void *by, int rank, int world,
+                           const weir_collective *job)
 {
-    const weir_comm_link *const l = weir_wire_link(w);
-    const rounds           s = {w, job, l->rank, l->world, weir_dtype_size(job->dtype)};
+    const rounds s = {ops, by, job, rank, world, weir_dtype_size(job->dtype)};
 
     switch (job->kind) {
     case WEIR_ALL_REDUCE:     return reduce_parts(&s, true);
@@ -150,4 +169,13 @@ weir_status weir_rounds_run(weir_comm_wire *w, const weir_collective *job)
     case WEIR_REDUCE:         return reduce_whole(&s);
     default:                  return move_all(&s);
     }
+}
+
+weir_status weir_rounds_run(weir_comm_wire *w, const weir_collective *job)
+{
+    static const weir_rounds_ops ops = {weir_wire_send, weir_wire_recv, weir_wire_exchange,
+                                        weir_wire_sum};
+    const weir_comm_link *const  l = weir_wire_link(w);
+
+    return weir_rounds_by(&ops, w, l->rank, l->world, job);
 }

@@ -2,8 +2,7 @@
  *
  * Before its messages each collective sends a header to every rank that it sends to: number, kind,
  * type, size, order, graph and run. So ranks that call different collectives learn it at once, and
- * messages are posted only where their sizes fit: what an MPI does with others is its own affair.
- */
+ * messages are posted only where their sizes fit, as an MPI needs. */
 #include "device/comm/wire.h"
 
 #include <errno.h>
@@ -16,6 +15,7 @@
 #include "core/status.h"
 #include "core/trace.h"
 #include "device/comm/blame.h"
+#include "device/comm/watch.h"
 #include "device/comm/kinds.h"
 #include "device/comm/order.h"
 
@@ -73,6 +73,7 @@ struct weir_comm_wire {
     const weir_collective *now; /* at hand; NULL: none */
     weir_rank_place        head; /* its header */
     double          until, ask;
+    weir_stream_watch watch;    /* set before anything is queued */
 };
 
 const weir_comm_link *weir_wire_link(const weir_comm_wire *w)
@@ -80,15 +81,17 @@ const weir_comm_link *weir_wire_link(const weir_comm_wire *w)
     return &w->link;
 }
 
-const void **weir_wire_operands(weir_comm_wire *w)
+weir_status weir_wire_sum(void *wire, const weir_rank_sum *sum)
 {
-    return w->operands;
-}
+    weir_comm_wire *const w = wire;
+    const char           *other = sum->others;
 
-void weir_wire_sum(const weir_comm_wire *w, void *to, const void *const *from, int64_t count,
-                   weir_dtype dtype)
-{
-    weir_ordered_sum(to, from, w->link.world, count, dtype, w->order);
+    for (int r = 0; r < w->link.world; r++) {
+        w->operands[r] = r == w->link.rank ? sum->own : other;
+        other += r == w->link.rank ? 0 : sum->stride;
+    }
+    weir_ordered_sum(sum->to, w->operands, w->link.world, sum->count, sum->dtype, w->order);
+    return WEIR_OK;
 }
 
 static bool of_all(const weir_collective *job)
@@ -103,25 +106,12 @@ static weir_status give_up(weir_comm_wire *w, weir_blame_reason why, int culprit
                            const weir_rank_place *its)
 {
     const weir_blame b = {why, culprit, w->link.rank, w->head, *its};
-    uint64_t         word[WEIR_NOTE_WORDS] = {
-        NOTE_BROKEN | (uint64_t)why << 8 | (uint64_t)culprit << 16 | (uint64_t)b.teller << 32};
+    uint64_t         word[WEIR_NOTE_WORDS];
 
-    memcpy(word + 1, &b.mine, sizeof b.mine);
-    memcpy(word + 1 + WEIR_RANK_WORDS, &b.its, sizeof b.its);
+    weir_blame_write(&b, NOTE_BROKEN, word);
     for (int r = 0; r < w->link.world; r++)
         if (r != w->link.rank)
             w->link.ops->note(&w->link, r, word);
-    return weir_fail_blame(&b, w->timeout);
-}
-
-static weir_status fail_told(const weir_comm_wire *w, const uint64_t word[WEIR_NOTE_WORDS])
-{
-    weir_blame b = {.why = (weir_blame_reason)(word[0] >> 8 & 0xff),
-                    .culprit = (int)(word[0] >> 16 & 0xffff),
-                    .teller = (int)(word[0] >> 32 & 0xffff)};
-
-    memcpy(&b.mine, word + 1, sizeof b.mine);
-    memcpy(&b.its, word + 1 + WEIR_RANK_WORDS, sizeof b.its);
     return weir_fail_blame(&b, w->timeout);
 }
 
@@ -132,7 +122,7 @@ static weir_status blame_one(weir_comm_wire *w, int waited_for)
     for (int r = 0; r < w->link.world; r++)
         if (r != w->link.rank && !w->peers[r].answered && !w->peers[r].left)
             return give_up(w, WEIR_SILENT, r, &w->peers[r].at);
-    for (int r = 0; r < w->link.world && of_all(w->now); r++)
+    for (int r = 0; r < w->link.world && w->now && of_all(w->now); r++)
         if (r != w->link.rank && w->peers[r].at.number < w->number)
             return give_up(w, w->peers[r].left ? WEIR_LEFT : WEIR_BEHIND, r, &w->peers[r].at);
     return give_up(w, WEIR_LOST, waited_for, &w->peers[waited_for].at);
@@ -165,12 +155,23 @@ static void tell_all(weir_comm_wire *w, note_kind kind)
             tell(w, r, kind);
 }
 
+/* Fails if a collective on the device's stream is late. */
+static weir_status look_at_stream(weir_comm_wire *w)
+{
+    const weir_watch_state state = weir_watch_look(&w->watch, w->timeout);
+
+    if (state == WEIR_WATCH_BEGUN)
+        tell_all(w, NOTE_ASK);
+    return state == WEIR_WATCH_LATE ? blame_one(w, w->link.rank == 0) : WEIR_OK;
+}
+
 /* Reads what other ranks have noted, and answers. Fails if one of them has given up. */
 static weir_status hear(weir_comm_wire *w)
 {
     uint64_t word[WEIR_NOTE_WORDS];
     int      from;
 
+    WEIR_TRY(look_at_stream(w));
     while (w->link.ops->noted(&w->link, &from, word)) {
         other_rank *const p = &w->peers[from];
         switch ((note_kind)(word[0] & 0xff)) {
@@ -184,7 +185,7 @@ static weir_status hear(weir_comm_wire *w)
             memcpy(&p->at, word + 1, sizeof p->at);
             break;
         case NOTE_BROKEN:
-            return fail_told(w, word);
+            return weir_fail_told(word, w->timeout);
         }
     }
     return WEIR_OK;
@@ -192,16 +193,18 @@ static weir_status hear(weir_comm_wire *w)
 
 /* ---- exchanges ---- */
 
-void weir_wire_send(weir_comm_wire *w, const void *at, size_t bytes, int peer)
+void weir_wire_send(void *wire, const void *at, size_t bytes, int peer)
 {
-    if (bytes > 0)
-        w->send[w->ns++] = (weir_move){(void *)(uintptr_t)at, bytes, peer, false};
+    weir_comm_wire *const w = wire;
+
+    w->send[w->ns++] = (weir_move){(void *)(uintptr_t)at, bytes, peer, false};
 }
 
-void weir_wire_recv(weir_comm_wire *w, void *at, size_t bytes, int peer)
+void weir_wire_recv(void *wire, void *at, size_t bytes, int peer)
 {
-    if (bytes > 0)
-        w->recv[w->nr++] = (weir_move){at, bytes, peer, false};
+    weir_comm_wire *const w = wire;
+
+    w->recv[w->nr++] = (weir_move){at, bytes, peer, false};
 }
 
 /* Fails if a header that has arrived is not this rank's. */
@@ -279,9 +282,10 @@ static weir_status wait_for_link(weir_comm_wire *w)
     return status;
 }
 
-weir_status weir_wire_exchange(weir_comm_wire *w)
+weir_status weir_wire_exchange(void *wire)
 {
-    weir_status status = w->link.ops->exchange(&w->link, w->send, w->ns, w->recv, w->nr);
+    weir_comm_wire *const w = wire;
+    weir_status           status = w->link.ops->exchange(&w->link, w->send, w->ns, w->recv, w->nr);
 
     status = status == WEIR_OK ? wait_for_link(w) : status;
     w->ns = w->nr = 0;
@@ -323,6 +327,8 @@ static weir_status perform_now(weir_comm_wire *w, const entry *e)
     w->ask = weir_now() + w->timeout / 6;
     add_heads(w, e);
     WEIR_TRY(weir_wire_exchange(w));
+    if (job->queued)
+        return WEIR_OK;
     if (w->order == WEIR_SUM_ENGINE && job->kind == WEIR_ALL_REDUCE && w->link.ops->reduce)
         WEIR_TRY(w->link.ops->reduce(&w->link, job, &has));
     return has ? wait_for_link(w) : w->perform(w, job);
@@ -342,6 +348,7 @@ static void breaks(weir_comm_wire *w, weir_status status)
 {
     w->broken = status;
     weir_failure_get(&w->failure);
+    weir_watch_abandon(&w->watch);
 }
 
 /* Waits for a signal, or a moment. The lock is held. */
@@ -538,6 +545,13 @@ void weir_wire_at(weir_comm_wire *w, uint64_t graph, uint64_t run)
     pthread_mutex_lock(&w->lock);
     w->graph = graph;
     w->run = run;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void weir_wire_watch(weir_comm_wire *w, const weir_stream_comm_ops *ops, weir_stream_comm *s)
+{
+    pthread_mutex_lock(&w->lock);
+    w->watch = (weir_stream_watch){.ops = ops, .stream = s};
     pthread_mutex_unlock(&w->lock);
 }
 

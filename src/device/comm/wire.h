@@ -46,20 +46,15 @@ weir_status weir_wire_wait(weir_comm_wire *w, uint64_t ticket);
 /* What was done so far. */
 weir_comm_stats weir_wire_stats(weir_comm_wire *w);
 
-/* ---- for rounds.c, on the wire thread ---- */
+/* From now on deadlines hold for work of the device's streams, too: it is abandoned when the
+ * communicator breaks. Called before anything is queued. */
+void weir_wire_watch(weir_comm_wire *w, const weir_stream_comm_ops *ops, weir_stream_comm *s);
 
-/* Adds a message to the next exchange; one of 0 bytes is left out. */
-void weir_wire_send(weir_comm_wire *w, const void *at, size_t bytes, int peer);
-void weir_wire_recv(weir_comm_wire *w, void *at, size_t bytes, int peer);
+/* ---- weir_rounds_ops on the wire thread; `wire` is a weir_comm_wire ---- */
 
-/* Performs the exchange of the messages that were added. */
-weir_status weir_wire_exchange(weir_comm_wire *w);
-
-/* weir_ordered_sum in the communicator's order. */
-void weir_wire_sum(const weir_comm_wire *w, void *to, const void *const *from, int64_t count,
-                   weir_dtype dtype);
-
-/* [world] room for the operands of a sum. */
-const void **weir_wire_operands(weir_comm_wire *w);
+void        weir_wire_send(void *wire, const void *at, size_t bytes, int peer);
+void        weir_wire_recv(void *wire, void *at, size_t bytes, int peer);
+weir_status weir_wire_exchange(void *wire);
+weir_status weir_wire_sum(void *wire, const weir_rank_sum *sum);
 
 #endif

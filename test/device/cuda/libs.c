@@ -26,6 +26,10 @@ static const char *const dnn[] = {
 #define DNN(function) NAME(function)
 #include "device/cuda/runtime/libs.def"
     NULL};
+static const char *const nccl[] = {
+#define NCCL(function) NAME(function)
+#include "device/cuda/runtime/libs.def"
+    NULL};
 
 /* The first such file in the toolkit's folders. */
 static bool find(const char *file, char path[4096])
@@ -62,6 +66,7 @@ CASE(libs_names_are_real)
     check_names("libnvrtc.so.13", "libnvrtc.so.12", nvrtc);
     check_names("libcublasLt.so.13", "libcublasLt.so.12", blas);
     check_names("libcudnn.so.9", "libcudnn.so", dnn);
+    check_names("libnccl.so.2", "libnccl.so", nccl);
 }
 
 /* Creates a folder in which libcuda.so.1 is a copy of the file. A link would not do: the loader
@@ -127,6 +132,16 @@ CASE(libs_are_looked_for_in_order)
     CHECK_OK(weir_cuda_open_driver(&lib));      /* opened once per process */
     CHECK_OK(weir_cuda_open_driver(&second));
     CHECK(second == lib && lib->cuModuleLoadData && lib->cuLaunchKernel);
+}
+
+CASE(libs_nccl_is_missed_by_name)
+{
+    const weir_cuda_lib_nccl *lib = NULL;
+
+    if (weir_cuda_open_nccl(&lib) == WEIR_OK)
+        return;         /* this machine has one */
+    CHECK_STATUS(weir_error_status(), WEIR_ERR_DEVICE);
+    CHECK_TEXT(weir_error(), "NCCL was not found: libnccl.so.2 is neither in $WEIR_CUDA_LIBS");
 }
 
 /* Macros in the headers stand for versioned names. */

@@ -24,6 +24,7 @@ CASE(counted_and_opened)
     CHECK_TEXT(text, "NVRTC: ");
     CHECK_TEXT(text, "cuBLASLt: ");
     CHECK_TEXT(text, "cuDNN: ");
+    CHECK_TEXT(text, "NCCL: ");
     weir_text_free(text);
     weir_memory m;
     weir_device_memory(first, &m);

@@ -60,6 +60,8 @@ weir_status weir_cuda_late(const weir_device *d)
     weir_cuda_context *const c = weir_cuda_context_of(d);
     const cudaError_t        e = c->pending.late;
 
+    if (__atomic_exchange_n(&c->given_up.told, 0, __ATOMIC_ACQUIRE))
+        return weir_fail(WEIR_ERR_COMM, "%s", c->given_up.why);
     c->pending.late = cudaSuccess;
     return weir_cuda_status(e, NULL, c->pending.late_of);
 }

@@ -31,6 +31,10 @@ typedef struct weir_cuda_context {
                                              * return it, until it is reported */
         const char   *late_of;              /* what failed; a static text */
     } pending;
+    struct {                                /* a collective that ranks gave up (lib/nccl.h) */
+        int  told;                          /* atomic: 1 until weir_cuda_late has failed with why */
+        char why[512];
+    } given_up;
     /* Owned parts. The file that defines a part creates it when it is first needed (NULL until
      * then) and closes it. */
     struct weir_cuda_streams   *streams;

@@ -49,6 +49,11 @@ static const char *const dnn_names[] = {
 #include "device/cuda/runtime/libs.def"
 };
 
+static const char *const nccl_names[] = {
+#define NCCL(function) NAME(function)
+#include "device/cuda/runtime/libs.def"
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* State of a search. why: dlerror's text for a file that exists. */
@@ -198,6 +203,7 @@ LIBRARY(driver, "the driver", "libcuda.so.1")
 LIBRARY(nvrtc, "NVRTC", "libnvrtc.so.13", "libnvrtc.so.12")
 LIBRARY(blas, "cuBLASLt", "libcublasLt.so.13", "libcublasLt.so.12")
 LIBRARY(dnn, "cuDNN", "libcudnn.so.9")
+LIBRARY(nccl, "NCCL", "libnccl.so.2")
 
 /* Adds a line with the file that contains `function`. */
 static void say(weir_string *s, const char *title, weir_status opened, const void *function)
@@ -215,6 +221,7 @@ void weir_cuda_libs_info(weir_string *s)
     const weir_cuda_lib_nvrtc *nvrtc;
     const weir_cuda_lib_blas  *blas;
     const weir_cuda_lib_dnn   *dnn;
+    const weir_cuda_lib_nccl  *nccl;
 
     weir_status opened = weir_cuda_open_nvrtc(&nvrtc);
     say(s, "NVRTC", opened, *(void *const *)nvrtc);
@@ -222,4 +229,6 @@ void weir_cuda_libs_info(weir_string *s)
     say(s, "cuBLASLt", opened, *(void *const *)blas);
     opened = weir_cuda_open_dnn(&dnn);
     say(s, "cuDNN", opened, *(void *const *)dnn);
+    opened = weir_cuda_open_nccl(&nccl);
+    say(s, "NCCL", opened, *(void *const *)nccl);
 }

@@ -1,11 +1,12 @@
-/* libs.h - libraries that are opened at run time: the driver, NVRTC, cuBLASLt, cuDNN.
+/* libs.h - libraries that are opened at run time: the driver, NVRTC, cuBLASLt, cuDNN, NCCL.
  *
  *     const weir_cuda_lib_blas *blas;
  *     WEIR_TRY(weir_cuda_open_blas(&blas));
  *     blas->cublasLtMatmul(...);
  *
  * Each is opened at the first request, once per process, by any thread, and never closed. The
- * functions are those of libs.def, with the types of the real headers. */
+ * functions are those of libs.def, with the types of the real headers, NCCL's with those of
+ * nccl_api.h. */
 #ifndef WEIR_DEVICE_CUDA_RUNTIME_LIBS_H
 #define WEIR_DEVICE_CUDA_RUNTIME_LIBS_H
 
@@ -14,6 +15,7 @@
 #include <cudnn_backend.h>
 #include <nvrtc.h>
 
+#include "device/cuda/runtime/nccl_api.h"
 #include "weir/base.h"
 
 /* Members have the names of functions, which C++ must be told to keep apart. */
@@ -44,6 +46,11 @@ typedef struct weir_cuda_lib_dnn {
 #include "device/cuda/runtime/libs.def"
 } weir_cuda_lib_dnn;
 
+typedef struct weir_cuda_lib_nccl {
+#define NCCL(function) WEIR_CUDA_POINTER(function)
+#include "device/cuda/runtime/libs.def"
+} weir_cuda_lib_nccl;
+
 /* Open a library. It is looked for in the folders of $WEIR_CUDA_LIBS (separated by ':'), in the
  * loader's search path, in the toolkit that Weir was built with, and in the wheels of the Python in
  * $VIRTUAL_ENV; emulated: in $WEIR_CUDA_LIBS and the plugin's own folder only. Fail with ERR_DEVICE
@@ -52,6 +59,7 @@ weir_status weir_cuda_open_driver(const weir_cuda_lib_driver **lib);
 weir_status weir_cuda_open_nvrtc(const weir_cuda_lib_nvrtc **lib);
 weir_status weir_cuda_open_blas(const weir_cuda_lib_blas **lib);
 weir_status weir_cuda_open_dnn(const weir_cuda_lib_dnn **lib);
+weir_status weir_cuda_open_nccl(const weir_cuda_lib_nccl **lib);
 
 /* Adds a line for each compute library: the file it was opened from. */
 struct weir_string;

@@ -5,6 +5,7 @@
  * all. */
 #include "device/cuda/runtime/stream.h"
 
+#include "device/cuda/lib/nccl.h"
 #include "device/cuda/runtime/fault.h"
 #include "device/cuda/runtime/offload.h"
 #include "device/cuda/runtime/rng_state.h"
@@ -261,4 +262,5 @@ const weir_device_streams weir_cuda_stream_ops = {
     .recorded = recorded,
     .replay = replay,
     .replay_free = replay_free,
+    .comm = &weir_cuda_nccl,
 };
