@@ -40,10 +40,20 @@ class _Part:
     def __call__(self, handles: list[Handle]) -> list[Handle]:
         xs = [Tensor(data=result(handle, self.device), requires_grad=wanted)
               for handle, wanted in zip(handles, self.wanted)]
-        ys = self.function(*xs)
         if self.first is None:
-            self.first = ys
+            self.first = ys = self.function(*xs)
+        else:
+            ys = self._again(xs)
         return [y.data.handle for y in _checked(ys)]
+
+
+    def _again(self, xs: Sequence[Tensor]) -> Results:
+        """The function, without statistics of batches, which the first run has kept."""
+        before, self.device.statistics = self.device.statistics, None
+        try:
+            return self.function(*xs)
+        finally:
+            self.device.statistics = before
 
 
 def _checked(ys: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -63,11 +63,11 @@ class Device:
         self._at_once = 0           # open blocks of at_once in the recording at hand
         # The recordings around the one at hand, which pause: _model_graph, _graph, _held, _at_once.
         self._outer: list[tuple[capi.weir_graph | None, int, list[object], int]] = []
-        # Being recorded by a model; see begin_graph.
-        self._model_graph: capi.weir_graph | None = None
+        self._model_graph: capi.weir_graph | None = None    # by a model; see begin_graph
         self._held: list[object] = []           # what callbacks of the graph at hand need
         self._exec_held: list[object] = []      # the same for the device's own graph
         self._ran = False           # has the device's own graph run?
+        self.statistics: object | None = None   # operators.image.Keeper, in a step of ranks
         capi.weir_no_grad_begin(self.handle)
         capi.watch_planning(self.handle)
 

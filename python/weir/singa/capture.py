@@ -541,7 +541,7 @@ def captured(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
     def call(self: Model, *args: object, **kwargs: object) -> object:
         if not self._records:
-            with self._products(args, kwargs):
+            with self._step(args, kwargs):
                 return method(self, *args, **kwargs)
         return capture_of(self, name)(functools.partial(self._recorded, method), args, kwargs,
                        PythonState(self, method), (self.sequential, self.budget, self._plan))

@@ -35,6 +35,7 @@ from .capture import MAX_GRAPHS, Capture, captured, exported, input_names, recor
 from .layers.base import Computes, Layer, LayerMeta, first_tensor
 from .layers.summary import Summary, summary_of
 from .tensor import Tensor
+from .updates.distributed import DistOpt
 from .updates.ema import EMA
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Model(Layer, metaclass=ModelMeta):
         """A call of the method as capture records it."""
         vars(self)["_inside"] = True
         try:
-            with training_is(True), self._products(args, kwargs):
+            with training_is(True), self._step(args, kwargs):
                 return method(self, *args, **kwargs)
         except errors.StateError as error:
             if "recorded" in str(error):
@@ -154,6 +155,15 @@ class Model(Layer, metaclass=ModelMeta):
                 return method(self, *args)
         finally:
             vars(self).update(training=before, _inside=False)
+
+    @contextlib.contextmanager
+    def _step(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Iterator[None]:
+        """The scope of a step: of mixed precision, and of batch statistics of several ranks."""
+        optimizer = vars(self).get("optimizer")
+        statistics = (optimizer.batch_statistics() if isinstance(optimizer, DistOpt)
+                      else contextlib.nullcontext())
+        with statistics, self._products(args, kwargs):
+            yield
 
     def _products(self, args: Sequence[object],
                   kwargs: Mapping[str, object]) -> AbstractContextManager[None]:

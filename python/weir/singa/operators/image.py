@@ -5,9 +5,10 @@ bottom, left, right), what a "same" padding has more on one side.
 """
 from __future__ import annotations
 from collections.abc import Sequence
-
+from typing import Protocol, cast
 
 from weir import _capi as capi
+from weir.typing import Handle
 from ..asserted import ShapeError
 from ..tape import Core
 from ..taping import is_training
@@ -72,8 +73,17 @@ def pooling_2d(handle: PoolingHandle, x: Tensor,
     return _Pooling2d(handle, odd_padding)(x)[0]
 
 
+class Keeper(Protocol):
+    """What a device has as `statistics` during a step of several ranks."""
+
+    def keep(self, handle: BatchNormHandle, mean: CTensor, var: CTensor) -> tuple[Handle, Handle]:
+        """States for the mean and variance of a batch, of a layer with these running ones."""
+        ...
+
+
 class _BatchNorm2d(Core):
-    """Batch normalisation; in training the running statistics move on by the handle's factor.
+    """Batch normalisation; in training the running statistics move on by the handle's factor, or,
+    in a step of several ranks, at its end by those of all (updates.statistics).
 
     The factor is the weight of the new batch, 0.9 by default of the layer, as in SINGA.
     """
@@ -87,12 +97,14 @@ class _BatchNorm2d(Core):
 
     def forward(self, x: CTensor, scale: CTensor, bias: CTensor) -> CTensor:
         train = is_training()
-        statistics = [v.state() if train else v.handle
-                      for v in (self.running_mean, self.running_var)]
+        kept = cast("Keeper | None", x.device().statistics) if train else None
+        running = self.running_mean, self.running_var
+        statistics = (kept.keep(self.handle, *running) if kept is not None
+                      else [v.state() if train else v.handle for v in running])
         scales, biases, mean, var = (v if len(shape_of(v)) == 1 else capi.weir_reshape(v, (-1,))
                                      for v in (scale.handle, bias.handle, *statistics))
         return out(capi.weir_batch_norm(floating(x), scales, biases, mean, var,
-                                        self.handle.options(train)), x)
+                                        self.handle.options(train, kept is not None)), x)
 
 
 def batchnorm_2d(handle: BatchNormHandle, x: Tensor, scale: Tensor, bias: Tensor,

@@ -177,11 +177,12 @@ class BatchNormHandle:
         self.height: int = sizes[0] if sizes else 1
         self.width: int = math.prod(sizes[1:])
 
-    def options(self, train: bool) -> capi.weir_batch_norm_options:
-        """Mode and weight of the new statistics as the core takes them."""
+    def options(self, train: bool, kept: bool = False) -> capi.weir_batch_norm_options:
+        """Mode and weight of the new statistics as the core takes them. kept: the batch's own are
+        wanted."""
         # The core takes 0 for its own default; a factor this small changes no statistics.
         return core.options(capi.weir_batch_norm_options, train=train,
-                            momentum=self.factor or sys.float_info.min)
+                            momentum=1.0 if kept else self.factor or sys.float_info.min)
 
 
 def _channels(handle: Handle) -> Handle:

@@ -3,10 +3,11 @@
 All ranks train one model, each on data of its own. The wrapped optimiser clips, scales and updates
 as it does alone; between the way back and that stands the mean over the ranks. Its sums go in the
 order of ranks, so all ranks have the same bits, and for one micro-batch a rank they do not depend
-on how gradients are joined into messages.
+on how gradients are joined into messages. Running statistics of batch norm are those of all ranks.
 """
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +22,7 @@ from ..raw.tensor import CTensor
 from ..tensor import Tensor
 from .launcher import refuse_launcher
 from .scaler import zeros_state
+from .statistics import BatchStatistics
 
 if TYPE_CHECKING:
     from ..opt import Optimizer
@@ -67,6 +69,7 @@ class DistOpt(Wrapped):
         self.local_rank: int = self.communicator.local_rank
         if self.world_size == 1:
             refuse_launcher()
+        self._statistics = BatchStatistics(self.communicator.ranks)
         self._equal: set[str] = set()           # parameters that ranks have compared
         self._residuals: list[Tensor] = []      # of sparse messages: what was not sent
         self._part = 0                          # the next part of a partial update
@@ -82,6 +85,26 @@ class DistOpt(Wrapped):
     def share(self, model: Iterable[Tensor] | Tensor) -> None:
         """All ranks get the parameters and states of rank 0: of a model, or Tensors."""
         self.communicator.ranks.share(model)
+
+    @contextlib.contextmanager
+    def batch_statistics(self) -> Iterator[None]:
+        """Inside, batch norm in training keeps the statistics of its batches; at the end those of
+        all ranks are applied, in the order of ranks, so running statistics are the same on all. A
+        model's steps do so by themselves if this is its `optimizer`; other loops put forward pass
+        and update inside. All ranks must call the same layers."""
+        device = self.communicator.ranks.device
+        if self.world_size == 1 or device.statistics is self._statistics:
+            yield
+            return
+        before, device.statistics = device.statistics, self._statistics
+        try:
+            yield
+        except BaseException:
+            self._statistics.forget()
+            raise
+        finally:
+            device.statistics = before
+        self._statistics.apply()
 
     # -- SINGA's methods on raw tensors --
 

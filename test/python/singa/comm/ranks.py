@@ -188,6 +188,18 @@ def batch(part):
     return (random.randn(4, 6).astype(np.float32), random.randint(0, 4, 4).astype(np.int32))
 
 
+class Normed(Net):
+    """A batch norm that is called twice, and one in a function that is computed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.again = layer.BatchNorm2d(momentum=0.3), layer.BatchNorm2d(momentum=0.2)
+
+    def forward(self, x):
+        hidden = self.norm(self.norm(self.first(x)))
+        return self.last(weir.checkpoint(lambda t: self.act(self.again(t)), hidden))
+
+
 STEPS = {
     "plain": lambda o, loss: o(loss),
     "joined": lambda o, loss: o.backward_and_update(loss, threshold=20),
@@ -230,6 +242,104 @@ def training(name, rank, world):
             found[f"{how} {optimiser} {graph}"] = trained(how, optimiser, holder, rank, world,
                                                           graph)
     return found
+
+
+def normed(holder, rank, world, graph=True, how="plain", part=None):
+    core.cpu().SetRandSeed(3)
+    net = Normed()
+    net.how = STEPS[how]
+    net.optimizer = opt.DistOpt(opt.SGD(0.2, momentum=0.9), holder, rank, world)
+    x, y = (tensor.from_numpy(a) for a in batch(rank if part is None else part))
+    net.compile([x], is_train=True, use_graph=graph)
+    return net, x, y
+
+
+def running(net):
+    return {name: t.numpy().tolist() for name, t in sorted(net.get_states().items())
+            if "running" in name}
+
+
+@case
+def statistics(name, rank, world):
+    """Running statistics of batch norm after steps, graph off and on; in a loop without a model;
+    in a checkpoint of all ranks."""
+    holder = singa_wrap.NcclIdHolder()
+    found = {}
+    for how in ("plain", "half", "partial"):
+        for graph in (False, True)[:1 if how == "partial" else 2]:
+            holder.name = f"{name}-{how}-{graph}"
+            net, x, y = normed(holder, rank, world, graph, how)
+            for _ in range(3):
+                net(x, y)
+            found[f"{how} {graph}"] = running(net)
+            net.optimizer.communicator.ranks.close()
+    found["first"], found["batches"] = first_step(holder, name, rank, world)
+    found["loop"] = own_loop(holder, name, rank, world)
+    path = os.path.join(tempfile.gettempdir(), name)
+    net, x, y = trained_and_saved(holder, name, rank, world, path)
+    comm = net.optimizer.communicator.ranks
+    net(x, y)
+    found["whole"] = [running(net), digest(net)]
+    comm.close()
+    holder.name = name + "-resumed"
+    net, x, y = normed(holder, rank, world)
+    comm = net.optimizer.communicator.ranks
+    net.load_run(path, comm=comm)
+    net(x, y)
+    found["resumed"] = [running(net), digest(net)]
+    comm.equal(b"")
+    return found
+
+
+def first_step(holder, name, rank, world):
+    """The running mean of `again` after one step, and its mean of each rank's batch."""
+    holder.name = name + "-first"
+    net, x, y = normed(holder, rank, world)
+    net(x, y)
+    found = net.again.running_mean.numpy().tolist()
+    means = []
+    for part in range(world):
+        holder.name = f"{name}-alone-{rank}-{part}"
+        alone, x, y = normed(holder, None, 1, False, part=part)
+        alone(x, y)
+        means.append((alone.again.running_mean.numpy() / 0.2).tolist())
+    return found, means
+
+
+def own_loop(holder, name, rank, world):
+    """Layers and DistOpt alone, first without the scope that gathers, then within it; a failure in
+    it leaves nothing behind."""
+    holder.name = name + "-loop"
+    core.cpu().SetRandSeed(3)
+    dist = opt.DistOpt(opt.SGD(0.1), holder, rank, world)
+    first, norm = layer.Linear(4), layer.BatchNorm2d(momentum=0.5)
+    x, y = (tensor.from_numpy(a) for a in batch(rank))
+    found = []
+    for gathers in (False, True):
+        with autograd_on():
+            if gathers:
+                dist.share([norm.running_mean, norm.running_var])
+                assert sentence(ValueError, lambda: failing(dist, norm, first(x))) == "on purpose"
+            with dist.batch_statistics() if gathers else contextlib.nullcontext():
+                dist(autograd.softmax_cross_entropy(norm(first(x)), y))
+        found.append(norm.running_mean.numpy().tolist())
+    dist.communicator.ranks.close()
+    return found
+
+
+def failing(dist, norm, x):
+    with dist.batch_statistics():
+        norm(x)
+        raise ValueError("on purpose")
+
+
+def trained_and_saved(holder, name, rank, world, path):
+    holder.name = name + "-saved"
+    net, x, y = normed(holder, rank, world)
+    for _ in range(2):
+        net(x, y)
+    net.save_run(path, comm=net.optimizer.communicator.ranks)
+    return net, x, y
 
 
 @case

@@ -72,6 +72,24 @@ def test_partial_updates(found):
     assert any(same) and not all(same)
 
 
+def test_running_statistics():
+    """Those of batch norm are the same on all ranks, graph off and on: the batches of all ranks,
+    in their order."""
+    found = ranks("statistics")
+    for key in ("plain False", "plain True", "half False", "half True", "partial False", "whole"):
+        assert found[0][key] == found[1][key], key
+    for how in ("plain", "half"):
+        assert found[0][f"{how} False"] == found[0][f"{how} True"]
+    assert found[0]["whole"] == found[0]["resumed"] == found[1]["resumed"]
+    want = np.zeros(16, np.float32)
+    for mean in found[0]["batches"]:
+        want += np.float32(0.2) * (np.array(mean, np.float32) - want)
+    np.testing.assert_allclose(found[0]["first"], want, rtol=1e-4, atol=1e-6)
+    assert found[0]["batches"][0] != found[0]["batches"][1]
+    (own, gathered), (other, same) = (one["loop"] for one in found)
+    assert own != other and gathered == same
+
+
 def test_a_simulated_world():
     """Rank 0 of 8, which computes nothing: DistOpt joins the world of the default device."""
     sim = device.create_sim("p100,world=8,node=4,wire=3.1e9,alpha=20e-6")
