@@ -8,7 +8,7 @@
 #include "graph/ops/op.h"
 #include "weir.h"
 
-enum { CPU, GPU, DEVICES, INPUTS = 4, OUTPUTS = 3 };
+enum { CPU, GPU, DEVICES, INPUTS = 5, OUTPUTS = 3 };
 
 typedef struct op_case {
     weir_op     op;
