@@ -4,17 +4,13 @@
  *
  * A stream is ordered, so all_reduce_start queues the whole collective and all_reduce_wait nothing:
  * what follows on the stream follows the sum, and the host goes on at once. */
+#include "device/common/collective_kernel.h"
 #include "device/cuda/kernels/kernels.h"
 #include "device/cuda/lib/nccl.h"
 
-typedef struct collective {
-    weir_comm      *comm;
-    weir_collective job;        /* without operands */
-    size_t          bytes;      /* of the whole tensor */
-} collective;
-
 /* What this rank has of the result before anything is exchanged. */
-static weir_status move_own(const weir_kargs *k, const collective *s, const weir_collective *job)
+static weir_status move_own(const weir_kargs *k, const collective_kernel *s,
+                            const weir_collective *job)
 {
     const size_t part = s->bytes / (size_t)s->comm->world;
     const int    rank = s->comm->rank;
@@ -31,12 +27,9 @@ static weir_status move_own(const weir_kargs *k, const collective *s, const weir
 
 static weir_status run(const weir_kargs *k)
 {
-    const collective *const s = k->state;
-    weir_collective         job = s->job;
+    const collective_kernel *const s = k->state;
+    const weir_collective          job = collective_job(k);
 
-    job.src = k->call->nin > 0 ? k->src[0] : NULL;
-    job.dst = k->dst[0];
-    job.work = k->work;
     WEIR_TRY(move_own(k, s, &job));
     WEIR_TRY(s->comm->queue(s->comm, &job, k->stream));
     if (job.kind == WEIR_SEND)
@@ -54,21 +47,13 @@ static weir_status run_nothing(const weir_kargs *k)
 
 static weir_status choose(const weir_call *c, weir_kernel *out)
 {
-    const weir_collective_attr *const a = c->attr;
-    weir_comm *const                  comm = (weir_comm *)(uintptr_t)a->comm;
+    const weir_comm *const comm = collective_comm(c);
 
     if (!comm->queue)
         return weir_fail(WEIR_ERR_NOKERNEL, "%s: the communicator's transport, %s, moves host "
                          "memory alone: those of cards have a spec 'nccl:...'", c->def->name,
                          comm->transport);
-    collective *const s = weir_mem_alloc(sizeof *s);
-    if (!s)
-        return WEIR_ERR_NOMEM;
-    *s = (collective){.comm = comm, .job = weir_collective_of(c)};
-    s->bytes = (size_t)s->job.count * weir_dtype_size(s->job.dtype);
-    *out = (weir_kernel){.run = run, .work = weir_collective_window(comm->world, &s->job),
-                         .state = s, .destroy = weir_mem_free, .impl = "nccl"};
-    return WEIR_OK;
+    return collective_choose(c, run, "nccl", out);
 }
 
 #define KERNEL(id)                                                                                 \
