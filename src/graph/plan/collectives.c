@@ -237,10 +237,8 @@ static size_t arena_limit(const weir_interleaving *s)
 static weir_status plan_within(weir_graph *g, uint32_t passes, size_t limit, bool *fits)
 {
     WEIR_TRY(weir_plan_lower(g, passes));
-    WEIR_TRY(g->budget ? weir_plan_place_within(g->plan, limit) : weir_plan_place(g->plan));
-    WEIR_TRY(weir_plan_check(g->plan));
+    WEIR_TRY(weir_plan_place_lowered(g, limit));
     *fits = g->plan->arena <= limit;
-    weir_plan_resolve(g);
     return WEIR_OK;
 }
 

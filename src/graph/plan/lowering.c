@@ -134,6 +134,14 @@ weir_status weir_plan_check(const weir_plan *p)
     return weir_place_check(p->items.at, p->items.n, p->dev->ops->align, p->arena);
 }
 
+weir_status weir_plan_place_lowered(weir_graph *g, size_t limit)
+{
+    WEIR_TRY(g->budget ? weir_plan_place_within(g->plan, limit) : weir_plan_place(g->plan));
+    WEIR_TRY(weir_plan_check(g->plan));
+    weir_plan_resolve(g);
+    return WEIR_OK;
+}
+
 weir_status weir_plan_build(weir_graph *g, uint32_t passes)
 {
     weir_plan_free(g->plan);

@@ -91,6 +91,11 @@ weir_status weir_plan_build(weir_graph *g, uint32_t passes);
 /* Only lowers: creates instructions, and items without offsets. The graph must have no plan. */
 weir_status weir_plan_lower(weir_graph *g, uint32_t passes);
 
+/* Places the items of the lowered plan that is to replace a finished one, verifies the places and
+ * computes the offsets. Of a graph with a budget the search ends once they fit into `limit` bytes;
+ * the arena may be larger. */
+weir_status weir_plan_place_lowered(weir_graph *g, size_t limit);
+
 /* Bytes on the device outside the arena during a run: everything persistent on the device, with the
  * graph's outputs and without what the graph keeps in the spill file, and the arenas of other
  * graphs that wait between their halves. */
