@@ -5,7 +5,7 @@
 
 #include "core/half.h"
 
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -19,10 +19,23 @@ static inline void weir_widen_lanes_bf16(float *to, const uint16_t *from)
         to[i] = weir_from_bf16(from[i]);
 }
 
+/* With AVX2 compilers make NaNs of 16 bits, which they pack and widen again: twice the time. */
 static inline void weir_narrow_lanes_bf16(uint16_t *to, const float *from)
 {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    const __m256  x = _mm256_loadu_ps(from);
+    const __m256i u = _mm256_castps_si256(x), quiet = _mm256_set1_epi32(0x00400000);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    const __m256i number = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i h = _mm256_srli_epi32(
+        _mm256_blendv_epi8(number, _mm256_or_si256(u, quiet), is_nan), 16);
+    _mm_storeu_si128((void *)to, _mm_packus_epi32(_mm256_castsi256_si128(h),
+                                                  _mm256_extracti128_si256(h, 1)));
+#else
     for (int i = 0; i < HALF_LANES; i++)
         to[i] = weir_to_bf16(from[i]);
+#endif
 }
 
 static inline void weir_widen_lanes_f16(float *to, const uint16_t *from)

@@ -159,3 +159,52 @@ CASE(gradients)
     grad_case(WEIR_F64, 165, 133, 1e-14);
     grad_case(WEIR_F32, 0, 5, 0);
 }
+
+/* The norm or its gradient with rows of type t, which hold numbers of the type `half`. */
+static kernel_case of_halves(weir_op op, int64_t rows, int64_t n, weir_dtype t, weir_dtype half)
+{
+    const bool      norm = op == WEIR_OP_LAYER_NORM;
+    const weir_desc x = weir_2d(t, rows, n), one = weir_2d(WEIR_F32, rows, 1);
+    const weir_desc scale = weir_1d(WEIR_F32, n);
+    const weir_desc ins[2][5] = {{x, x, one, one, scale}, {x, scale, scale}};
+    const weir_desc outs[2][3] = {{x, scale, scale}, {x, one, one}};
+    kernel_case     k = {.choose = norm ? weir_cpu_layer_norm : weir_cpu_layer_norm_grad, .op = op,
+                         .attr = norm ? &attr : NULL, .attr_bytes = norm ? sizeof attr : 0};
+
+    check_random = 5;
+    for (int i = 0; i < (norm ? 3 : 5); i++) {
+        kernel_in(&k, kernel_dense(ins[norm][i]));
+        for (int64_t at = 0; at < weir_shape_count(&ins[norm][i]); at++)
+            kernel_set(&k.in[i], k.src[i], at, half_round(check_real(-1, 2), half));
+    }
+    for (int i = 0; i < 3; i++)
+        kernel_out(&k, outs[norm][i]);
+    return k;
+}
+
+static void halves_case(weir_op op, int64_t rows, int64_t n, weir_dtype half)
+{
+    kernel_case wide = of_halves(op, rows, n, WEIR_F32, half);
+    kernel_case narrow = of_halves(op, rows, n, half, half);
+
+    kernel_run(&wide);
+    kernel_run(&narrow);
+    for (int64_t i = 0; i < rows * n; i++)
+        CHECK(out(&narrow, 0, i) == half_round(out(&wide, 0, i), half));
+    for (int i = 1; i < 3; i++)
+        CHECK_BITS(wide.dst[i], narrow.dst[i], weir_shape_bytes(&wide.out[i].desc));
+    kernel_free(&wide);
+    kernel_free(&narrow);
+}
+
+/* Rows of one segment and of several, in groups that are full or not. */
+CASE(halves_are_rows_of_f32_rounded_once)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {6, 7}, {39, 384}, {9, 1024}, {6, 1025}, {5, 2100}};
+
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (weir_dtype half = WEIR_F16; half <= WEIR_BF16; half++) {
+            halves_case(WEIR_OP_LAYER_NORM, shapes[i][0], shapes[i][1], half);
+            halves_case(WEIR_OP_LAYER_NORM_GRAD, shapes[i][0], shapes[i][1], half);
+        }
+}

@@ -4,7 +4,8 @@
  * the result are computed (no difference of large sums is taken). The gradient reads four rows of
  * dy and x for their sums and, from cache, once more for dx and the sums over rows. Chunks of rows
  * run in parallel, each with sums in f64 of its own, which are added in order; the shape determines
- * all divisions. Halves are widened to f32 and rounded segment by segment within the cache. */
+ * all divisions. Halves are widened to f32 and rounded segment by segment within the cache; rows of
+ * one segment are widened once. */
 #include "device/cpu/kernels/layer_norm.h"
 
 #include <math.h>
@@ -58,6 +59,13 @@ static const void *read_segment(const form *f, const void *t, int64_t at, int64_
     return wide;
 }
 
+/* The same of a row that was read before: `wide` still has a row of one segment. */
+static const void *cached_segment(const plan *p, const form *f, const void *t, int64_t at,
+                                  int64_t n, float *wide)
+{
+    return f->widen && p->n <= SEGMENT ? wide : read_segment(f, t, at, n, wide);
+}
+
 /* Where they are computed, and afterwards rounded from. */
 static void *result_segment(const form *f, void *t, int64_t at, float *wide)
 {
@@ -83,42 +91,45 @@ static double rounded(const plan *p, double v)
 
 /* ---- the norm: x, scale, bias -> y, mean, rstd ---- */
 
-/* The first mean is rounded, so the sum of deviations is not exactly 0: it corrects the mean and
- * the squared deviations (Chan, Golub and LeVeque 1983). */
-static void row_statistics(const job *j, int64_t row, double *mean, double *rstd)
+static double row_mean(const job *j, int64_t row, float *wide)
 {
     const plan *const p = j->p;
-    const double      n = (double)p->n;
-    double            sum = 0, off[2] = {0, 0};
-    float             wide[SEGMENT];
+    double            sum = 0;
 
     for (int64_t c = 0; c < p->n; c += SEGMENT) {
         const int64_t some = min64(SEGMENT, p->n - c);
         sum += p->loops.sum(some, read_segment(&p->x, j->k->src[0], row * p->n + c, some, wide));
     }
-    const double first = rounded(p, sum / n);
+    return rounded(p, sum / (double)p->n);
+}
+
+/* The first mean is rounded, so the sum of deviations is not exactly 0: it corrects the mean and
+ * the squared deviations (Chan, Golub and LeVeque 1983). */
+static void row_statistics(const job *j, int64_t row, float *wide, double *mean, double *rstd)
+{
+    const plan *const p = j->p;
+    const double      n = (double)p->n, first = *mean;
+    double            off[2] = {0, 0};
+
     for (int64_t c = 0; c < p->n; c += SEGMENT) {
         const int64_t some = min64(SEGMENT, p->n - c);
-        p->loops.deviations(some, read_segment(&p->x, j->k->src[0], row * p->n + c, some, wide),
-                            first, off);
+        p->loops.deviations(
+            some, cached_segment(p, &p->x, j->k->src[0], row * p->n + c, some, wide), first, off);
     }
     const double var = (off[1] - off[0] * (off[0] / n)) / n;
     *mean = rounded(p, first + off[0] / n);
     *rstd = rounded(p, 1 / sqrt((var < 0 ? 0 : var) + p->eps));
 }
 
-static void norm_row(const job *j, int64_t row)
+static void apply_row(const job *j, int64_t row, float *wide, double mean, double rstd)
 {
     const plan *const       p = j->p;
     const weir_kargs *const k = j->k;
-    float                   wide[SEGMENT], made[SEGMENT];
-    double                  mean, rstd;
 
-    row_statistics(j, row, &mean, &rstd);
     for (int64_t c = 0; c < p->n; c += SEGMENT) {
         const int64_t some = min64(SEGMENT, p->n - c), at = row * p->n + c;
-        const void   *x = read_segment(&p->x, k->src[0], at, some, wide);
-        void         *y = result_segment(&p->result, k->dst[0], at, made);
+        const void   *x = cached_segment(p, &p->x, k->src[0], at, some, wide);
+        void         *y = result_segment(&p->result, k->dst[0], at, wide);
         p->loops.apply(some, x, mean, rstd, element(p, k->src[1], c), element(p, k->src[2], c), y);
         round_segment(&p->result, k->dst[0], at, some, y);
     }
@@ -126,13 +137,30 @@ static void norm_row(const job *j, int64_t row)
     real_store(p->type, k->dst[2], row, rstd);
 }
 
+/* Rows [first, first + rows). While the lanes of one row's sum are added, the processor begins with
+ * the next row. */
+static void norm_rows(const job *j, int64_t first, int rows)
+{
+    float  wide[ROWS][SEGMENT];
+    double mean[ROWS], rstd[ROWS];
+
+    for (int i = 0; i < rows; i++)
+        mean[i] = row_mean(j, first + i, wide[i]);
+    for (int i = 0; i < rows; i++)
+        row_statistics(j, first + i, wide[i], &mean[i], &rstd[i]);
+    for (int i = 0; i < rows; i++)
+        apply_row(j, first + i, wide[i], mean[i], rstd[i]);
+}
+
+/* Rows of several segments come one by one: together they would not stay in the first cache. */
 static void norm_task(void *ctx, int64_t task)
 {
-    const job *const j = ctx;
-    const int64_t    end = min64(j->p->rows, (task + 1) * j->p->chunk);
+    const job *const  j = ctx;
+    const plan *const p = j->p;
+    const int64_t     end = min64(p->rows, (task + 1) * p->chunk), some = p->n > SEGMENT ? 1 : ROWS;
 
-    for (int64_t row = task * j->p->chunk; row < end; row++)
-        norm_row(j, row);
+    for (int64_t row = task * p->chunk; row < end; row += some)
+        norm_rows(j, row, (int)min64(some, end - row));
 }
 
 static weir_status norm_run(const weir_kargs *k)
@@ -146,6 +174,11 @@ static weir_status norm_run(const weir_kargs *k)
 
 /* ---- the gradient: dy, x, mean, rstd, scale -> dx, dscale, dbias ---- */
 
+/* Segments of rows of halves, widened. */
+typedef struct wide_rows {
+    float dy[ROWS][SEGMENT], x[ROWS][SEGMENT];
+} wide_rows;
+
 /* Sums of a chunk: [2][n], of dy xhat and of dy. */
 static double *sums_of(const job *j, int64_t chunk)
 {
@@ -153,14 +186,13 @@ static double *sums_of(const job *j, int64_t chunk)
 }
 
 /* The numbers of a row. */
-static weir_layer_norm_row row_sums(const job *j, int64_t row)
+static weir_layer_norm_row row_sums(const job *j, int64_t row, float *dy, float *x)
 {
     const plan *const       p = j->p;
     const weir_kargs *const k = j->k;
     weir_layer_norm_row     r = {.mean = real_load(p->type, k->src[2], row),
                                  .rstd = real_load(p->type, k->src[3], row)};
     double                  sum[2] = {0, 0};
-    float                   dy[SEGMENT], x[SEGMENT];
 
     for (int64_t c = 0; c < p->n; c += SEGMENT) {
         const int64_t some = min64(SEGMENT, p->n - c), at = row * p->n + c;
@@ -179,17 +211,17 @@ static void grad_rows(const job *j, int64_t first, int rows, double *sums)
     const plan *const       p = j->p;
     const weir_kargs *const k = j->k;
     weir_layer_norm_row     r[ROWS] = {{0}};
-    float                   dy[ROWS][SEGMENT], x[ROWS][SEGMENT], dx[ROWS][SEGMENT];
+    wide_rows               w;
 
     for (int i = 0; i < rows; i++)
-        r[i] = row_sums(j, first + i);
+        r[i] = row_sums(j, first + i, w.dy[i], w.x[i]);
     for (int64_t c = 0; c < p->n; c += SEGMENT) {
         const int64_t some = min64(SEGMENT, p->n - c);
         for (int i = 0; i < rows; i++) {
             const int64_t at = (first + i) * p->n + c;
-            r[i].dy = read_segment(&p->dy, k->src[0], at, some, dy[i]);
-            r[i].x = read_segment(&p->x, k->src[1], at, some, x[i]);
-            r[i].dx = result_segment(&p->result, k->dst[0], at, dx[i]);
+            r[i].dy = cached_segment(p, &p->dy, k->src[0], at, some, w.dy[i]);
+            r[i].x = cached_segment(p, &p->x, k->src[1], at, some, w.x[i]);
+            r[i].dx = result_segment(&p->result, k->dst[0], at, w.x[i]);
         }
         p->loops.grad(some, rows, r, element(p, k->src[4], c), sums + c, sums + p->n + c);
         for (int i = 0; i < rows; i++)

@@ -5,20 +5,37 @@
 
 /* No include guard: included once per type. */
 
+/* Copies zeros: compilers fill an array with a string instruction, which takes longer. */
+static inline __attribute__((always_inline)) void FN(clear)(T *lane)
+{
+    static const T zeros[LANES];
+    memcpy(lane, zeros, sizeof zeros);
+}
+
+static inline __attribute__((always_inline)) void FN(halve)(T *lane, int w)
+{
+    for (int j = 0; j < w; j++)
+        lane[j] += lane[j + w];
+}
+
+/* Steps of constant widths compile to a few vector additions. */
 static inline __attribute__((always_inline)) double FN(meet)(T *lane)
 {
-    for (int w = LANES / 2; w > 0; w /= 2)
-        for (int j = 0; j < w; j++)
-            lane[j] += lane[j + w];
+    FN(halve)(lane, LANES / 2);
+    FN(halve)(lane, LANES / 4);
+    FN(halve)(lane, LANES / 8);
+    FN(halve)(lane, LANES / 16);
+    FN(halve)(lane, LANES / 32);
     return (double)lane[0];
 }
 
 static double FN(sum)(int64_t n, const void *at)
 {
     const T *x = at;
-    T        s[LANES] = {0};
+    T        s[LANES];
     int64_t  i = 0;
 
+    FN(clear)(s);
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++)
             s[j] += x[i + j];
@@ -31,9 +48,11 @@ static void FN(deviations)(int64_t n, const void *at, double of, double *sum)
 {
     const T *x = at;
     const T  mean = (T)of;
-    T        s[LANES] = {0}, q[LANES] = {0};
+    T        s[LANES], q[LANES];
     int64_t  i = 0;
 
+    FN(clear)(s);
+    FN(clear)(q);
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) {
             const T d = x[i + j] - mean;
@@ -65,9 +84,11 @@ static void FN(grad_sums)(int64_t n, const weir_layer_norm_row *r, const void *s
 {
     const T *dy = r->dy, *x = r->x, *scale = scales;
     const T  mean = (T)r->mean, rstd = (T)r->rstd;
-    T        s[LANES] = {0}, q[LANES] = {0};
+    T        s[LANES], q[LANES];
     int64_t  i = 0;
 
+    FN(clear)(s);
+    FN(clear)(q);
     for (; i + LANES <= n; i += LANES)
         for (int j = 0; j < LANES; j++) {
             const T g = dy[i + j] * scale[i + j];
