@@ -65,10 +65,11 @@ weir_sources(planner src/graph/memory/bounds bound bound_branch highs maxflow mi
 weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuchin_passive
     checkpoint compress delta dtr dtr_lookahead fit gist mincut optimal portfolio recycle sublinear
     superneurons table vdnn)
-weir_sources(planner src/graph/memory/problem decisions event_times intervals lower mem_plan offsets
-    peak_tree problem relower relower_profile schedule)
+weir_sources(planner src/graph/memory/problem copy_streams decisions event_times intervals lower
+    mem_plan offsets peak_tree problem relower relower_profile schedule)
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
-    dtr_score dtr_sim evict_to_fit greedy job reorder search search_state transfers)
+    dtr_score dtr_sim evict_to_fit greedy job reorder search search_state
+    transfers)
 weir_sources(planner src/graph/memory/verify check simulate)
 
 weir_sources(placement src/graph/placement beam branch buffers csv exact exact_state gap_fit gap_tree

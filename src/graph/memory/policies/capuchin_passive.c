@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/problem/copy_streams.h"
 
 typedef struct weir_capuchin_state {
     const weir_mem_problem *p;

@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "graph/memory/bounds/bound.h"
 #include "graph/memory/policies/policy.h"
+#include "graph/memory/problem/copy_streams.h"
 #include "graph/memory/bounds/milp.h"
 
 enum { MAX_OPS = 1000 };     /* its tables take memory quadratic in the ops */

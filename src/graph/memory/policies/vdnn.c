@@ -14,6 +14,7 @@
 
 #include "core/status.h"
 #include "graph/memory/policies/policy.h"
+#include "graph/memory/problem/copy_streams.h"
 #include "graph/memory/search/best.h"
 #include "graph/memory/search/checkpoint_set.h"
 

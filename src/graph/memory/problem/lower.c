@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "graph/memory/problem/copy_streams.h"
+
 uint64_t weir_lower_most_events(const weir_mem_problem *p)
 {
     enum { MOST_RUNS = 6 };
@@ -279,7 +281,14 @@ static bool begin(weir_lower_state *w, const uint8_t *decisions)
     return weir_schedule_begin(&w->s, w->offloaded);
 }
 
-bool weir_lower(weir_lower_state *w, const uint8_t *decisions)
+static void take_results(weir_lower_state *w)
+{
+    w->peak = w->s.peak;
+    w->peak_event = w->s.peak_event;
+    w->extra = w->s.time - w->p->time;
+}
+
+bool weir_lower_runs(weir_lower_state *w, const uint8_t *decisions)
 {
     const weir_mem_problem *p = w->p;
 
@@ -299,10 +308,21 @@ bool weir_lower(weir_lower_state *w, const uint8_t *decisions)
             return false;
     }
     w->s.valid = w->valid;
-    if (!weir_schedule_end(&w->s, w->budget))
+    if (!weir_schedule_end_runs(&w->s))
         return false;
-    w->peak = w->s.peak;
-    w->peak_event = w->s.peak_event;
-    w->extra = w->s.time - p->time;
+    take_results(w);
     return true;
+}
+
+bool weir_lower_copies(weir_lower_state *w)
+{
+    if (!weir_schedule_end_copies(&w->s, w->budget))
+        return false;
+    take_results(w);
+    return true;
+}
+
+bool weir_lower(weir_lower_state *w, const uint8_t *decisions)
+{
+    return weir_lower_runs(w, decisions) && weir_lower_copies(w);
 }

@@ -67,4 +67,10 @@ void weir_lower_free(weir_lower_state *w);
  * per op, and in the live ranges. */
 bool weir_lower(weir_lower_state *w, const uint8_t *decisions);
 
+/* weir_lower in two parts. After the first, peak and extra are at most the final ones, and w->s is
+ * not ended; a search that they suffice to reject the plan spares the second, the timing of
+ * copies. */
+bool weir_lower_runs(weir_lower_state *w, const uint8_t *decisions);
+bool weir_lower_copies(weir_lower_state *w);
+
 #endif

@@ -1,5 +1,5 @@
-/* relower_profile.c - the largest sum of bytes within one stage, as sum_live and take_over in
- * schedule.c compute it for a whole schedule. */
+/* relower_profile.c - the largest sum of bytes within one stage, as weir_schedule_sum_live and
+ * take_over in schedule.c compute it for a whole schedule. */
 #include "graph/memory/problem/relower_profile.h"
 
 /* Is the live range of a tensor that stage s reads or makes over when the stage ends? */

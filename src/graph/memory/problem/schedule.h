@@ -6,7 +6,8 @@
  * memory is free after its last event or, if it is offloaded, once that copy is complete. Bytes are
  * device bytes, times are seconds. The problem must outlive the schedule.
  *
- * A policy appends events with the functions below, then calls weir_schedule_end. */
+ * A policy appends events with the functions below, then calls weir_schedule_end
+ * (copy_streams.h). */
 #ifndef WEIR_GRAPH_MEMORY_PROBLEM_SCHEDULE_H
 #define WEIR_GRAPH_MEMORY_PROBLEM_SCHEDULE_H
 
@@ -111,12 +112,15 @@ static inline void weir_schedule_drop(weir_schedule *s, uint32_t tensor)
     s->now[tensor * WEIR_FORM_COUNT + WEIR_FORM_PLAIN] = WEIR_NO_RANGE;
 }
 
-/* Ends a schedule for `limit` bytes of tensors and workspace: makes outputs in place where that is
- * allowed, issues prefetches early where memory allows, and keeps the bytes of an offloaded tensor
- * until its copy is complete; compute waits for that copy if the limit leaves no other room. Then
- * computes live bytes, peak and time. An invalid schedule gets peak SIZE_MAX. Returns false if
- * memory runs out or weir_progress_poll says stop. */
-bool weir_schedule_end(weir_schedule *s, size_t limit);
+/* The first part of weir_schedule_end (copy_streams.h): makes outputs in place where that is
+ * allowed, and computes live bytes, peak and time without waits and without bytes held for copies,
+ * so the final ones are no less. An invalid schedule gets peak SIZE_MAX. Returns false if memory
+ * runs out or weir_progress_poll says stop. */
+bool weir_schedule_end_runs(weir_schedule *s);
+
+/* Computes the live bytes during every event, and the peak, in O(ranges + events). Returns false if
+ * memory runs out. */
+bool weir_schedule_sum_live(weir_schedule *s);
 
 /* Returns the *nin live ranges that event e reads, followed by the *nout that it makes. The array
  * belongs to the schedule. */

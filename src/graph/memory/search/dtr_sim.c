@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "graph/memory/problem/copy_streams.h"
 #include "graph/memory/search/best.h"
 
 /* per op on average; beyond that, recomputation counts as endless */

@@ -9,6 +9,7 @@
 #include "graph/memory/policies/table.h"
 #include "graph/memory/bounds/highs.h"
 #include "graph/memory/bounds/milp.h"
+#include "graph/memory/problem/copy_streams.h"
 #include "graph/memory/problems.h"
 #include "weir/plan.h"
 
