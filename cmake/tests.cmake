@@ -51,7 +51,7 @@ weir_test(op WHOLE)     # its cases are rows of the op tables
 weir_sources(test_planner test/graph/memory/bounds bound)
 weir_sources(test_planner test/graph/memory/policies optimal policies policies_placed portfolio)
 weir_sources(test_planner test/graph/memory/problem lower relower)
-weir_sources(test_planner test/graph/memory/search reorder search)
+weir_sources(test_planner test/graph/memory/search free_offloads reorder search)
 weir_sources(test_planner test/graph/memory/verify check)
 weir_sources(test_planner test/graph/placement gap_tree place_align place_csv place_fuzz place_items
     progress)

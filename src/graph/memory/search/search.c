@@ -4,7 +4,8 @@
  * A line of search starts with the best of three greedy plans (greedy.c) and the caller's seed,
  * takes evictions back where possible, and continues with annealing (anneal.c). With several levers
  * there are three lines: recomputation alone, which is fast and often best; all levers; and all
- * levers once more from the better of the two. So allowing more levers never gives a worse plan.
+ * levers once more from the better of the two. So allowing more levers never gives a worse plan. At
+ * a link a last line refines the best plan.
  *
  * If the budget is proven infeasible, only the peak counts, and the bound says when no plan is
  * lower. One line with all levers is then enough: greedy plans for the budget, greedy plans for the
@@ -142,6 +143,26 @@ static unsigned levers_of(const weir_search *s)
     return has & (s->levers ? s->levers : (unsigned)WEIR_LEVERS);
 }
 
+/* Makes the answer so far the best plan of the current line. */
+static void begin_at_best(weir_search_state *a)
+{
+    const weir_search *s = a->s;
+
+    memcpy(a->best.decisions, s->best, s->lowered.intervals);
+    a->best.peak = s->best_peak;
+    a->best.extra = s->best_extra;
+}
+
+/* Improves the answer so far where there is a link. */
+static bool refine(weir_search_state *a, unsigned levers)
+{
+    weir_search_open_line(a, levers);
+    begin_at_best(a);
+    const bool ok = weir_search_refine(a, a->s->moves);
+    weir_search_close_line(a);
+    return ok;
+}
+
 static bool run(weir_search_state *a)
 {
     const unsigned levers = levers_of(a->s);
@@ -163,14 +184,13 @@ static bool run(weir_search_state *a)
         return true;
     if (!run_line(a, levers, s->moves / 4))
         return false;
-    memcpy(a->best.decisions, s->best, s->lowered.intervals);
-    a->best.peak = s->best_peak;
-    a->best.extra = s->best_extra;
+    begin_at_best(a);
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
         return true;
-    const bool ok = weir_search_anneal(a, s->moves - s->moves / 4);
+    if (!weir_search_anneal(a, s->moves - s->moves / 4))
+        return false;
     weir_search_close_line(a);
-    return ok;
+    return s->best_extra <= 0 || !(levers & WEIR_LEVER_OFFLOAD) || refine(a, levers);
 }
 
 /* Sets s->floor to a proven lower bound if some op by itself needs more than the budget. */

@@ -11,16 +11,26 @@
  * step's). */
 #define EXCESS_WEIGHT 20.0
 
-bool weir_search_lower(weir_search_state *a)
+/* Bytes below the limit that weigh, as a fraction of the budget: more than the largest tensors that
+ * they could make room for are of no use. */
+#define MOST_UNUSED 0.05
+
+/* Takes from the lowered plan what it needs. */
+static void read_lowered(weir_search_state *a)
 {
     const weir_lower_state *w = &a->s->lowered;
 
-    a->s->tried++;
-    if (!weir_lower(&a->s->lowered, a->decisions))
-        return false;
     a->now = (weir_search_plan){w->peak, 0, w->extra, w->valid};
     if (w->valid && w->s.events.n > 0)
         a->now.peak_stage = weir_schedule_first_run(&w->s, w->peak_event);
+}
+
+bool weir_search_lower(weir_search_state *a)
+{
+    a->s->tried++;
+    if (!weir_lower(&a->s->lowered, a->decisions))
+        return false;
+    read_lowered(a);
     return true;
 }
 
@@ -53,9 +63,30 @@ bool weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to)
     return !a->in_steps || weir_relower_set(&a->relower, interval, to);
 }
 
+bool weir_search_try_runs(weir_search_state *a)
+{
+    if (a->in_steps)
+        return run_steps(a);
+    a->s->tried++;
+    if (!weir_lower_runs(&a->s->lowered, a->decisions))
+        return false;
+    read_lowered(a);
+    return true;
+}
+
+bool weir_search_try_copies(weir_search_state *a)
+{
+    if (a->in_steps)
+        return true;
+    if (!weir_lower_copies(&a->s->lowered))
+        return false;
+    read_lowered(a);
+    return true;
+}
+
 bool weir_search_try(weir_search_state *a)
 {
-    return a->in_steps ? run_steps(a) : weir_search_lower(a);
+    return weir_search_try_runs(a) && weir_search_try_copies(a);
 }
 
 bool weir_search_take_back(weir_search_state *a)
@@ -84,7 +115,10 @@ double weir_search_objective(const weir_search_state *a)
     if (!a->now.valid)
         return INFINITY;
     const double over = a->now.peak > limit ? (double)(a->now.peak - limit) : 0;
-    return a->now.extra / (s->p->time + 1e-30) + EXCESS_WEIGHT * over / ((double)s->budget + 1);
+    const double unused = a->now.peak < limit ? (double)(limit - a->now.peak) : 0;
+    const double under = fmin(unused, MOST_UNUSED * (double)s->budget);
+    return a->now.extra / (s->p->time + 1e-30) +
+           (EXCESS_WEIGHT * over - a->unused_weight * under) / ((double)s->budget + 1);
 }
 
 /* A plan within the budget is better; then the faster, or the smaller if neither fits. */

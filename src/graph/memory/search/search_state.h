@@ -46,6 +46,7 @@ typedef struct weir_search_state {
     weir_offsets       offsets;
     size_t             aim;   /* bytes to aim at: the budget, or more if no plan can fit it */
     size_t             spare; /* bytes of the budget left unused so that addresses can be found */
+    double             unused_weight; /* what bytes below the limit are worth in the objective */
     uint32_t           every; /* moves between two checks of addresses */
     uint32_t    failed, wait; /* failures in a row to find addresses; plans to skip now */
     weir_status status;       /* of the last check of addresses */
@@ -98,6 +99,11 @@ bool   weir_search_lower(weir_search_state *a);
 void   weir_search_begin_move(weir_search_state *a);
 bool   weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to);
 bool   weir_search_try(weir_search_state *a);
+
+/* weir_search_try in two parts: after the first, a->now is what the plan needs at least. */
+bool   weir_search_try_runs(weir_search_state *a);
+bool   weir_search_try_copies(weir_search_state *a);
+
 bool   weir_search_take_back(weir_search_state *a);
 
 /* Evaluates the current plan after changes of any kind: a->now describes it. Returns false if
@@ -105,7 +111,7 @@ bool   weir_search_take_back(weir_search_state *a);
 bool   weir_search_evaluate(weir_search_state *a);
 
 /* Returns the cost of the plan evaluated last: extra time relative to the step plus weighted bytes
- * above the limit relative to the budget; INFINITY: invalid. */
+ * above the limit, less weighted bytes below it, relative to the budget; INFINITY: invalid. */
 double weir_search_objective(const weir_search_state *a);
 
 /* Returns the bytes that plans may use: the aim, less what gaps between addresses have cost. */
