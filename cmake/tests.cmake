@@ -58,8 +58,8 @@ weir_sources(test_planner test/graph/placement gap_tree place_align place_csv pl
 weir_test(planner LIBRARY weir_planner)
 weir_sources(test_graph test/graph/autodiff accumulate checkpoint_function clip grad
     gradient_sum leaf versions vjp)
-weir_sources(test_graph test/graph/compile agreement buffering chosen_kernels fault half handles
-    levels planning_progress several step stop)
+weir_sources(test_graph test/graph/compile agreement bucket_cuts buckets buffering chosen_kernels
+    fault half handles levels planning_progress several step stop)
 weir_sources(test_graph test/graph/eager evict evict_hazard)
 weir_sources(test_graph test/graph/frontend autocast custom_op memory memory_format record)
 weir_sources(test_graph test/graph/ir names scope)

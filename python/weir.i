@@ -204,6 +204,7 @@ LONG_CALL(weir_recv_from)
 %ignore weir_release;
 %ignore weir_escape;
 %ignore weir_split;
+%ignore weir_all_reduce_coalesced;
 %ignore weir_topk;
 %ignore weir_lstm;
 %ignore weir_gru;

@@ -138,8 +138,10 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);   /* link.py reads lines of a rank that does not end, too */
     weir_device *const d = weir_device_open("cpu", &(weir_device_options){.threads = 1});
     weir_comm *const   c = d ? weir_comm_open("auto", d, NULL) : NULL;
+    double             constant, per_byte;
     if (!c)
         check(weir_error_status());
+    check(weir_comm_measure(c, &constant, &per_byte));      /* for the cuts between buckets */
     train(d, c, argv[1], steps, &options, argc > 4 ? argv[4] : NULL);
     weir_comm_close(c);
     weir_device_close(d);

@@ -146,10 +146,19 @@ WEIR_API weir_status weir_comm_gather(weir_comm *c, const void *mine, size_t byt
 /* ---- recorded collectives; of numbers: all types but bool (ERR_DTYPE) where they are summed ----
  *
  * They return NULL after a mistake, and fail with ERR_COMM when they run. Tensors of other devices
- * than the communicator's are ERR_DEVICE. Calls are never merged, dropped or repeated by a plan. */
+ * than the communicator's are ERR_DEVICE. A plan drops and repeats no call, and merges none but
+ * those of weir_all_reduce_coalesced. */
 
 /* The sum of all ranks' x, on all of them: same shape and dtype. */
 WEIR_API weir_tensor *weir_all_reduce(weir_comm *c, weir_tensor *x);
+
+/* The same for n tensors of any shapes, as if one by one, bit for bit in order serial and tree, but
+ * neighbours of one dtype may share a message: sum[i] has the shape of x[i]; sum may be x. most:
+ * the bytes that those of a message take together, at most; 0: the plan chooses, for the earliest
+ * end of the last sum if weir_comm_measure has timed the ranks, else 1 MiB, as with the graph off.
+ * (PyTorch: all_reduce_coalesced.) ERR_INVALID for NULL or a negative n; ERR_DEVICE, ERR_DTYPE. */
+WEIR_API weir_status weir_all_reduce_coalesced(weir_comm *c, int n, weir_tensor *const *x,
+                                               size_t most, weir_tensor **sum);
 
 /* The sum of all ranks' x (n, ...), of which rank r gets the r-th part (n / world, ...) along axis
  * 0. ERR_SHAPE unless world divides n. */

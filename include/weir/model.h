@@ -227,8 +227,8 @@ WEIR_API weir_status weir_optim_apply(weir_optim *o);
 /* ---- data parallelism: one model on all ranks of a communicator, each with its own data ---- */
 
 /* micro_batches: calls of weir_optim_accumulate for each weir_optim_apply; 0: 1. bucket: gradients
- * that take at most this many bytes together are joined and summed as one; larger ones are summed
- * one by one; 0: 1 MiB. Neither changes a bit. model: its parameters and states
+ * that take at most this many bytes together share a message; larger ones are sent one by one; 0:
+ * as weir_all_reduce_coalesced chooses. Neither changes a bit. model: its parameters and states
  * become those of rank 0 at once; NULL: none do. wire: WEIR_BF16 or WEIR_F16 sends gradients of f32
  * and f64 in that type, half the bytes: each rank's is rounded once, they are summed in f32, and
  * the sum is rounded once; f16 overflows above 65,504. WEIR_F32 (0): they are sent as they are. */

@@ -298,11 +298,15 @@ typedef struct weir_callback_attr {
 
 /* ---- collective ---- */
 
+/* bucket: of an ALL_REDUCE that the plan may join with its neighbours in one message, the most
+ * bytes that these take together; WEIR_BUCKET_PLANNED: as the plan chooses; 0: it stays alone. */
+#define WEIR_BUCKET_PLANNED (-1)
+
 /* All collectives. comm: the caller's pointer. peer: the root, or the other rank; -1: none. desc:
  * of the result of RECV_FROM, else 0. */
 typedef struct weir_collective_attr {
     uint64_t       comm;
-    int64_t        rank, world, peer;
+    int64_t        rank, world, peer, bucket;
     weir_desc_attr desc;
 } weir_collective_attr;
 

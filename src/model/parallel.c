@@ -1,14 +1,12 @@
 /* parallel.c - data parallelism: gradients summed over the ranks of a communicator.
  *
- * Small gradients are joined into one message, since each costs a constant time; large ones would
- * only be copied. Sums go element by element in the order of ranks, so the cut changes no bit. */
+ * Gradients may share messages (weir_all_reduce_coalesced). Sums go element by element in the order
+ * of ranks, so how they do changes no bit. */
 #include <string.h>
 
 #include "model/digest.h"
 #include "model/optim.h"
 #include "model/statistics.h"
-
-enum { BUCKET = 1 << 20 };
 
 /* ---- beginning ---- */
 
@@ -95,7 +93,7 @@ weir_status weir_data_parallel(weir_optim *o, weir_comm *c, const weir_parallel_
         return weir_fail(WEIR_ERR_STATE, "data_parallel: the optimiser has updated %zu parameters "
                          "already", o->slots.n);
     o->micro_batches = p.micro_batches > 0 ? p.micro_batches : 1;
-    o->bucket = p.bucket > 0 ? p.bucket : BUCKET;
+    o->bucket = p.bucket;
     o->wire = p.wire;
     WEIR_TRY(agree(c, o, p.model));
     WEIR_TRY(choose_sums(o, c));
@@ -140,84 +138,44 @@ static weir_status check_equal(weir_optim *o, weir_tensor *param)
 
 /* ---- sums ---- */
 
-static int64_t elements_of(const weir_tensor *t)
+/* Casts each gradient to the type that is sent, or a sum back to its own. */
+static weir_status cast_all(const weir_optim *o, const weir_pair *pairs, size_t n, bool back,
+                            weir_tensor **t)
 {
-    const weir_desc d = weir_tensor_desc(t);
-    int64_t         n = 1;
-
-    for (int i = 0; i < d.ndim; i++)
-        n *= d.dim[i];
-    return n;
-}
-
-/* The sum of a gradient over all ranks, sent as halves where the options ask for it. */
-static weir_tensor *sum_of(const weir_optim *o, weir_tensor *grad)
-{
-    const weir_dtype type = grad ? weir_tensor_desc(grad).dtype : WEIR_F32;
-
-    if (o->wire == WEIR_F32 || weir_comm_world(o->comm) == 1 ||
-        (type != WEIR_F32 && type != WEIR_F64))
-        return weir_all_reduce(o->comm, grad);
-    return weir_cast(weir_all_reduce(o->comm, weir_cast(grad, o->wire)), type);
-}
-
-static weir_tensor *sum_and_scale(const weir_optim *o, weir_tensor *grad)
-{
-    const double ranks = weir_comm_world(o->comm);
-    const double m = ranks * (double)o->micro_batches;
-
-    return weir_affine(sum_of(o, grad), 1 / m, 0);
-}
-
-/* Sums n gradients of one type as one tensor. */
-static weir_status sum_joined(const weir_optim *o, const weir_pair *pairs, size_t n,
-                              weir_tensor **part, weir_pair *out)
-{
-    int64_t at = 0;
-
-    for (size_t i = 0; i < n; i++)
-        part[i] = weir_reshape(pairs[i].grad, 1, (int64_t[]){-1});
-    weir_tensor *const sum = sum_and_scale(o, weir_concat((int)n, part, 0));
     for (size_t i = 0; i < n; i++) {
-        const weir_desc d = weir_tensor_desc(pairs[i].grad);
-        const int64_t   end = at + elements_of(pairs[i].grad);
-        weir_tensor    *one = weir_slice(sum, (int64_t[]){at}, (int64_t[]){end}, (int64_t[]){1});
-        one = weir_reshape(one, d.ndim, d.dim);
-        if (!one)
+        const weir_dtype own = weir_tensor_desc(pairs[i].grad).dtype;
+        t[i] = back ? t[i] : pairs[i].grad;
+        if (o->wire != WEIR_F32 && (own == WEIR_F32 || own == WEIR_F64))
+            t[i] = weir_cast(t[i], back ? own : o->wire);
+        if (!t[i])
             return weir_error_status();
-        out[i] = (weir_pair){pairs[i].param, one};
-        at = end;
     }
     return WEIR_OK;
 }
 
-/* The number of pairs from the first on that are summed as one: of one rank, nothing is sent. */
-static size_t bucket_of(const weir_optim *o, const weir_pair *pairs, size_t n)
+/* The gradients' sums over all ranks, sent as halves where the options ask for it. */
+static weir_status sum_all(const weir_optim *o, const weir_pair *pairs, size_t n, weir_tensor **t)
 {
-    const weir_dtype type = weir_tensor_desc(pairs[0].grad).dtype;
-    size_t           bytes = weir_tensor_bytes(pairs[0].grad), k = 1;
-
-    if (weir_comm_world(o->comm) == 1)
-        return 1;
-    while (k < n && weir_tensor_desc(pairs[k].grad).dtype == type &&
-           bytes + weir_tensor_bytes(pairs[k].grad) <= o->bucket)
-        bytes += weir_tensor_bytes(pairs[k++].grad);
-    return k;
+    for (size_t i = 0; i < n; i++)
+        t[i] = pairs[i].grad;
+    if (weir_comm_world(o->comm) == 1)      /* nothing is sent */
+        return WEIR_OK;
+    WEIR_TRY(cast_all(o, pairs, n, false, t));
+    WEIR_TRY(weir_all_reduce_coalesced(o->comm, (int)n, t, o->bucket, t));
+    return cast_all(o, pairs, n, true, t);
 }
 
-static weir_status sum_all(const weir_optim *o, const weir_pair *pairs, size_t n,
-                           weir_tensor **part, weir_pair *out)
+static weir_status sum_and_scale(const weir_optim *o, const weir_pair *pairs, size_t n,
+                                 weir_tensor **t, weir_pair *out)
 {
-    for (size_t i = 0, k; i < n; i += k) {
-        k = bucket_of(o, pairs + i, n - i);
-        if (k > 1) {
-            WEIR_TRY(sum_joined(o, pairs + i, k, part, out + i));
-            continue;
-        }
-        weir_tensor *const sum = sum_and_scale(o, pairs[i].grad);
-        if (!sum)
+    const double ranks = weir_comm_world(o->comm);
+    const double m = ranks * (double)o->micro_batches;
+
+    WEIR_TRY(sum_all(o, pairs, n, t));
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (weir_pair){pairs[i].param, weir_affine(t[i], 1 / m, 0)};
+        if (!out[i].grad)
             return weir_error_status();
-        out[i] = (weir_pair){pairs[i].param, sum};
     }
     return WEIR_OK;
 }
@@ -237,10 +195,10 @@ weir_status weir_optim_reduce(weir_optim *o, const weir_pair *pairs, size_t n, w
     }
     for (size_t i = 0; i < n; i++)
         WEIR_TRY(check_equal(o, pairs[i].param));
-    weir_tensor **const part = weir_host_alloc((n + 1) * sizeof(weir_tensor *));
-    if (!part)
+    weir_tensor **const sum = weir_host_alloc((n + 1) * sizeof(weir_tensor *));
+    if (!sum)
         return weir_poison(weir_error_status());
-    const weir_status status = sum_all(o, pairs, n, part, out);
-    weir_host_free(part);
+    const weir_status status = sum_and_scale(o, pairs, n, sum, out);
+    weir_host_free(sum);
     return status != WEIR_OK ? weir_poison(status) : WEIR_OK;
 }

@@ -282,6 +282,8 @@ static weir_status find_communicators(weir_graph *g)
             k++;
         if (k == g->agreed.n && !weir_vec_push(&g->agreed, ((weir_agreed){.comm = c})))
             return WEIR_ERR_NOMEM;
+        g->agreed.at[k].sums += n->op == WEIR_OP_ALL_REDUCE &&
+                                ((const weir_collective_attr *)n->attr)->bucket != 0;
     }
     return WEIR_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "device/device.h"
+#include "graph/compile/buckets.h"
 #include "graph/ir/pass_set.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
@@ -118,13 +119,15 @@ static weir_status prepare(weir_graph *g, uint32_t passes, const weir_plan_optio
 
 static weir_status make(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
-    WEIR_TRY(prepare(g, passes, options));
     weir_plan_options within = options ? *options : (weir_plan_options){0};
     const bool        of_device = !within.budget && g->session->budget[0];
+    weir_status       status = prepare(g, passes, options);
+
     if (of_device)
         within.budget = g->session->budget;
-    if (of_device || (within.budget && within.shared_budget))
-        WEIR_TRY(weir_shared_budget_join(g, passes, &within, of_device));
+    if (status == WEIR_OK && (of_device || (within.budget && within.shared_budget)))
+        status = weir_shared_budget_join(g, passes, &within, of_device);
+    WEIR_TRY(weir_buckets_choose(g, passes, &within, status));
     return plan(g, passes, &within);
 }
 

@@ -91,10 +91,12 @@ typedef struct weir_waiting {
     bool            profile;    /* the run is timed */
 } weir_waiting;
 
-/* A communicator whose ranks have agreed on the graph, and its number there. */
+/* A communicator whose ranks have agreed on the graph, its number there, and the all_reduces that
+ * were recorded with a bucket. */
 typedef struct weir_agreed {
     struct weir_comm *comm;
     uint64_t          number;
+    uint32_t          sums;
 } weir_agreed;
 
 struct weir_comm;

@@ -7,8 +7,12 @@
 #include <stdint.h>
 
 #include "device/collective.h"
+#include "graph/ir/session.h"
 #include "graph/ops/define.h"
 #include "weir/graph.h"
+
+/* Bytes of a message of several sums with the graph off, if the caller does not say. */
+enum { AT_ONCE = 1 << 20 };
 
 static weir_collective_attr attr_of(weir_comm *c, int peer)
 {
@@ -204,6 +208,82 @@ weir_tensor *weir_all_reduce(weir_comm *c, weir_tensor *x)
     if (check("weir_all_reduce", c, x) != WEIR_OK)
         return NULL;
     return c->world == 1 ? x : record_one(WEIR_OP_ALL_REDUCE, c, x, -1);
+}
+
+/* ---- sums that share messages ---- */
+
+/* Sums n tensors of one type in one message. */
+static weir_status sum_joined(weir_comm *c, int n, weir_tensor *const *x, weir_tensor **row,
+                              weir_tensor **sum)
+{
+    int64_t at = 0;
+
+    for (int i = 0; i < n; i++)
+        row[i] = weir_reshape(x[i], 1, (int64_t[]){-1});
+    weir_tensor *const all = weir_all_reduce(c, weir_concat(n, row, 0));
+    for (int i = 0; i < n; i++) {
+        const weir_desc    d = x[i]->layout.desc;
+        const int64_t      end = at + weir_shape_count(&d);
+        weir_tensor *const one =
+            weir_slice(all, (int64_t[]){at}, (int64_t[]){end}, (int64_t[]){1});
+        sum[i] = weir_reshape(one, d.ndim, d.dim);
+        WEIR_TRY(weir_made(sum[i]));
+        at = end;
+    }
+    return WEIR_OK;
+}
+
+/* The number of tensors from the first on that share a message of at most `most` bytes. */
+static int group_of(int n, weir_tensor *const *x, size_t most)
+{
+    size_t bytes = weir_tensor_bytes(x[0]);
+    int    k = 1;
+
+    while (k < n && x[k]->layout.desc.dtype == x[0]->layout.desc.dtype && bytes <= most &&
+           weir_tensor_bytes(x[k]) <= most - bytes)
+        bytes += weir_tensor_bytes(x[k++]);
+    return k;
+}
+
+/* At once, with the graph off. */
+static weir_status sum_groups(weir_comm *c, int n, weir_tensor *const *x, size_t most,
+                              weir_tensor **sum)
+{
+    weir_tensor **const row = weir_mem_alloc((size_t)n * sizeof(weir_tensor *));
+    weir_status         status = row ? WEIR_OK : WEIR_ERR_NOMEM;
+
+    for (int i = 0, k; i < n && status == WEIR_OK; i += k) {
+        k = group_of(n - i, x + i, most);
+        if (k == 1)
+            status = weir_made(sum[i] = weir_all_reduce(c, x[i]));
+        else
+            status = sum_joined(c, k, x + i, row, sum + i);
+    }
+    weir_mem_free(row);
+    return status;
+}
+
+weir_status weir_all_reduce_coalesced(weir_comm *c, int n, weir_tensor *const *x, size_t most,
+                                      weir_tensor **sum)
+{
+    if (n < 0 || (n > 0 && (!x || !sum)))
+        return weir_fail(WEIR_ERR_INVALID, "weir_all_reduce_coalesced: %d tensors, x or sum is "
+                         "NULL", n);
+    for (int i = 0; i < n; i++)
+        WEIR_TRY(check("weir_all_reduce_coalesced", c, x[i]));
+    weir_session *const s = n > 0 ? weir_session_of(c->dev) : NULL;
+    if (n > 0 && !s)
+        return WEIR_ERR_NOMEM;
+    if (n > 0 && c->world > 1 && !s->recording)
+        return sum_groups(c, n, x, most > 0 ? most : AT_ONCE, sum);
+    weir_collective_attr a = n > 0 ? attr_of(c, -1) : (weir_collective_attr){0};
+    a.bucket = most == 0 ? WEIR_BUCKET_PLANNED : most < INT64_MAX ? (int64_t)most : INT64_MAX;
+    for (int i = 0; i < n; i++) {
+        sum[i] = c->world == 1 ? x[i]
+                               : weir_record1(WEIR_OP_ALL_REDUCE, 1, &x[i], &a, sizeof a);
+        WEIR_TRY(weir_made(sum[i]));
+    }
+    return WEIR_OK;
 }
 
 weir_tensor *weir_reduce_scatter(weir_comm *c, weir_tensor *x)

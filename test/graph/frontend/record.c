@@ -356,7 +356,7 @@ CASE(unknown_pass)
         CHECK_STATUS(weir_graph_end(g, &bad[i]), WEIR_ERR_INVALID);
         if (i == 0) {
             CHECK_TEXT(weir_error(), "unknown pass 'cze' (expected fold, copies, ");
-            CHECK_TEXT(weir_error(), " or concat_parts)");
+            CHECK_TEXT(weir_error(), ", concat_parts or buckets)");
         }
         CHECK_STATUS(weir_graph_run(g), WEIR_ERR_STATE);
         CHECK_STATUS(weir_graph_end(g, NULL), WEIR_ERR_STATE);

@@ -314,6 +314,18 @@ static size_t needs(const weir_budget_context *f)
     return f->least < SIZE_MAX ? f->resident + f->least : SIZE_MAX;
 }
 
+weir_status weir_budget_bytes(weir_graph *g, const weir_plan_options *options, size_t *bytes)
+{
+    if (g->shared) {
+        g->shared->arena = g->plan->arena;
+        return weir_shared_budget_limit(g, bytes);
+    }
+    *bytes = free_bytes(g->dev);
+    return strcmp(options->budget, "auto") == 0
+               ? WEIR_OK
+               : weir_budget_parse(options->budget, weir_plan_resident(g) + g->plan->arena, bytes);
+}
+
 weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_options *options)
 {
     const size_t whole = weir_plan_resident(g) + g->plan->arena;
@@ -326,14 +338,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     size_t       budget;
     bool         fits = false;
 
-    if (g->shared)
-        g->shared->arena = g->plan->arena;
-    if (g->shared)
-        WEIR_TRY(weir_shared_budget_limit(g, &budget));
-    else if (strcmp(options->budget, "auto") == 0)
-        budget = free_bytes(g->dev);
-    else
-        WEIR_TRY(weir_budget_parse(options->budget, whole, &budget));
+    WEIR_TRY(weir_budget_bytes(g, options, &budget));
     g->budget = budget;
     g->unbudgeted = whole;
     if (whole <= budget)

@@ -9,6 +9,10 @@
  * for unknown names and impossible numbers. */
 weir_status weir_budget_check(const weir_plan_options *options);
 
+/* *bytes: the budget of the options, or the one that g shares; a percentage is one of what its plan
+ * takes. options->budget must be set. ERR_INVALID. */
+weir_status weir_budget_bytes(weir_graph *g, const weir_plan_options *options, size_t *bytes);
+
 /* Changes the nodes of g and its existing plan such that persistent bytes + arena <= budget, with
  * the least extra time found. Returns ERR_BUDGET, naming the smallest budget known to work, if no
  * plan fits; g keeps the plan it had. */
