@@ -32,32 +32,45 @@ static bool is_empty(const weir_conv *c)
     return weir_conv_pixels(c) == 0 || c->h * c->w == 0 || c->o * weir_conv_patch(c) == 0;
 }
 
+/* FEW: channels of images. WIDE: pixels of a row from which on our own code is ahead, or the patch
+ * matrix of an image. */
+enum { FEW = 4, WIDE = 40 };
+
+/* oneDNN 2.6's gradient by the weights for AVX2 takes two to four times as long, in channels-last,
+ * as our own code, or as patch matrix and product where that does not suit: on Zen 3 it has 14 to
+ * 50 GF/s where forward has 50 to 80. With 1 x 1 kernels it is as fast. */
+static bool is_slow_in_onednn(const weir_conv *c, weir_conv_pass pass)
+{
+    return pass == WEIR_CONV_GRAD_W && weir_cpu_isa() == WEIR_ISA_AVX2 && c->groups == 1 &&
+           c->kh * c->kw > 1 && (c->c > FEW || c->ow >= WIDE);
+}
+
 /* True if oneDNN should be asked. Not for empty tensors; and its gradient by x vectorises over
- * channels, so with few of them (images) patch matrix and product take half the time. */
+ * channels, so with few of them patch matrix and product take half the time. */
 static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want)
 {
-    enum { FEW = 4 };
     if (c->dtype != WEIR_F32 || is_empty(c))
         return false;
     if (want == WEIR_GEMM_ANY)
-        return pass != WEIR_CONV_GRAD_X || c->groups > 1 || c->c > FEW;
+        return (pass != WEIR_CONV_GRAD_X || c->groups > 1 || c->c > FEW) &&
+               !is_slow_in_onednn(c, pass);
     return want == WEIR_GEMM_ONEDNN;
 }
 
 typedef weir_status (*own_fn)(const weir_conv *c, bool bias, weir_kernel *out);
 
-/* Our own gradient by the weights where it is wanted or faster; else NULL. Measured on Zen 4: by
- * 20-40 % than oneDNN 2.6 on images of 56 pixels and more; on smaller ones the zeros between rows
- * cost too much. That of depthwise convolutions is faster on all. */
+/* Our own gradient by the weights where it is wanted or faster; else NULL. Measured on Zen 4 with
+ * AVX-512: by 20-40 % than oneDNN 2.6 on images of 56 pixels and more; on smaller ones the zeros
+ * between rows cost too much. That of depthwise convolutions is faster on all. */
 static own_fn own_grad_w(const weir_conv *c, weir_gemm_want want)
 {
-    enum { WIDE = 40 };
     if (want != WEIR_GEMM_ANY && want != WEIR_GEMM_OWN)
         return NULL;
     if (weir_depthwise_w_suits(c))
         return weir_depthwise_w;
     const bool fast =
-        c->dtype == WEIR_F32 && weir_cpu_isa() == WEIR_ISA_AVX512 && c->ow >= WIDE;
+        c->dtype == WEIR_F32 && ((weir_cpu_isa() == WEIR_ISA_AVX512 && c->ow >= WIDE) ||
+                                 is_slow_in_onednn(c, WEIR_CONV_GRAD_W));
     const bool wanted = want == WEIR_GEMM_OWN || !weir_onednn_present() || fast;
     return wanted && weir_conv_grad_w_suits(c) ? weir_conv_grad_w : NULL;
 }
