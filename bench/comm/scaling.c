@@ -3,8 +3,9 @@
  * `scaling [MOST]`: training steps of three networks on simulated P100s, 4 on each node, whose link
  * to the others carries 3.1 GB/s (25 Gbit/s) with 20 us a message; within a node the ranks have
  * 12 GB/s. For each power of two up to MOST (4096) it prints what the wire takes, what of it
- * computing waits for, the step, and the efficiency: the step of one rank over it. Nothing is
- * computed or measured. Build: `cmake --build build --target scaling`. */
+ * computing waits for, the step, and the efficiency: the step of one rank over it; with planned
+ * buckets and with given ones. Nothing is computed or measured.
+ * Build: `cmake --build build --target scaling`. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -123,18 +124,20 @@ static times simulate(const network *n, int world, const char *order, size_t buc
 static void print_network(const network *n, int most)
 {
     const size_t small = 1 << 20, large = 25 << 20;
-    const times  one = simulate(n, 1, "tree", small);
+    const times  one = simulate(n, 1, "tree", 0);
 
     printf("## %s, batch %lld on each rank\n\n"
-           "| ranks | wire, ms | exposed, ms | step, ms | efficiency | with buckets of 25 MiB | "
-           "order serial, buckets of 25 MiB |\n|---:|---:|---:|---:|---:|---:|---:|\n", n->name,
+           "| ranks | wire, ms | exposed, ms | step, ms | efficiency | with buckets of 1 MiB | "
+           "of 25 MiB | order serial |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", n->name,
            (long long)n->batch);
     for (int world = 1; world <= most; world *= 2) {
-        const times tree = simulate(n, world, "tree", small);
-        const times joined = simulate(n, world, "tree", large);
-        const times serial = simulate(n, world, "serial", large);
-        printf("| %d | %.1f | %.1f | %.1f | %.0f %% | %.0f %% | %.0f %% |\n", world, tree.wire,
-               tree.exposed, tree.step, 100 * one.step / tree.step, 100 * one.step / joined.step,
+        const times planned = simulate(n, world, "tree", 0);
+        const times fine = simulate(n, world, "tree", small);
+        const times coarse = simulate(n, world, "tree", large);
+        const times serial = simulate(n, world, "serial", 0);
+        printf("| %d | %.1f | %.1f | %.1f | %.0f %% | %.0f %% | %.0f %% | %.0f %% |\n", world,
+               planned.wire, planned.exposed, planned.step, 100 * one.step / planned.step,
+               100 * one.step / fine.step, 100 * one.step / coarse.step,
                100 * one.step / serial.step);
         fflush(stdout);
     }

@@ -2,7 +2,8 @@
  *
  * The first j sums are done at best[j], the smallest over i of max(best[i], ready[j - 1]) + the
  * time of a message with sums i to j - 1: since messages go one after another, an earlier end of
- * the first i sums never makes the rest later. */
+ * the first i sums never makes the rest later. That computing waits where too many sums are under
+ * way is left to the choice of the limit. */
 #include "graph/compile/bucket_cuts.h"
 
 #include <float.h>
@@ -68,25 +69,61 @@ weir_status weir_bucket_cut(const weir_comm *comm, const weir_bucket_sum *sum, u
     return WEIR_OK;
 }
 
+/* When the last sum is done if computing goes on while at most WEIR_STARTED_MOST sums are under
+ * way: before it starts another it waits for the oldest, which makes all later operands late. */
+static double end_of(const weir_comm *comm, const weir_bucket_sum *sum, uint32_t n,
+                     const bool *ends)
+{
+    double   done[WEIR_STARTED_MOST] = {0}, last = 0, late = 0;
+    size_t   bytes = 0;
+    uint32_t buckets = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += sum[i].bytes;
+        if (!ends[i])
+            continue;
+        double *const oldest = &done[buckets++ % WEIR_STARTED_MOST];
+        if (*oldest > sum[i].ready + late)
+            late = *oldest - sum[i].ready;
+        const double ready = sum[i].ready + late;
+        last = (last > ready ? last : ready) + seconds_of(comm, sum[i].dtype, bytes);
+        *oldest = last;
+        bytes = 0;
+    }
+    return last;
+}
+
+/* The largest of the limits below `bytes`: LEAST times a power of two. */
+static size_t largest_below(size_t bytes)
+{
+    size_t limit = LEAST;
+
+    while (limit < bytes / 2)
+        limit *= 2;
+    return limit;
+}
+
 weir_status weir_bucket_limit(const weir_comm *comm, const weir_bucket_sum *sum, uint32_t n,
                               size_t *most)
 {
     bool *const ends = weir_mem_alloc(n + 1u);
-    double      least, done = DBL_MAX;
-    size_t      all = 0;
+    double      least = DBL_MAX, done;
+    size_t      all = 0, best = SIZE_MAX;
 
     if (!ends)
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < n; i++)
         all += sum[i].bytes;
-    weir_status status = weir_bucket_cut(comm, sum, n, SIZE_MAX, ends, &least);
-    *most = LEAST;
-    while (status == WEIR_OK && *most < all) {
-        status = weir_bucket_cut(comm, sum, n, *most, ends, &done);
+    weir_status status = WEIR_OK;
+    for (size_t limit = SIZE_MAX; status == WEIR_OK && limit >= LEAST;) {
+        status = weir_bucket_cut(comm, sum, n, limit, ends, &done);
+        done = end_of(comm, sum, n, ends);
         if (done <= least * (1 + ENOUGH))
-            break;
-        *most *= 2;
+            best = limit;
+        least = done < least ? done : least;
+        limit = limit == SIZE_MAX ? largest_below(all) : limit / 2;
     }
+    *most = best;
     weir_mem_free(ends);
     return status;
 }

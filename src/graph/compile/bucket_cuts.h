@@ -25,7 +25,9 @@ weir_status weir_bucket_cut(const weir_comm *comm, const weir_bucket_sum *sum, u
                             size_t most, bool *ends, double *done);
 
 /* The smallest of some limits on a bucket's bytes with which the last sum is done hardly later than
- * without one: larger buckets would take memory for nothing. ERR_NOMEM. */
+ * with the best of them: larger buckets would take memory for nothing. It knows what the cuts do
+ * not: at most WEIR_STARTED_MOST sums are under way, and a queue of small ones behind a large one
+ * holds computing up. ERR_NOMEM. */
 weir_status weir_bucket_limit(const weir_comm *comm, const weir_bucket_sum *sum, uint32_t n,
                               size_t *most);
 

@@ -98,6 +98,25 @@ CASE(the_limit_grows_with_the_price_of_a_message)
     CHECK(cheap < 1 << 20 && dear >= 8 << 20);
 }
 
+/* Computing must not wait for a long sum because many short ones fill the queue behind it. */
+CASE(the_limit_keeps_the_queue_short)
+{
+    enum { MANY = 41 };
+    weir_bucket_sum sum[MANY];
+    const weir_comm c = {.seconds = wire_seconds, .per_byte_s = 1e-9, .constant_s = 1e-6};
+    size_t          most;
+
+    all_at_once(sum, MANY, 1 << 20);
+    for (uint32_t i = 0; i < MANY; i++)
+        sum[i].ready = 0.01 * i;
+    sum[0].bytes = 400 << 20;           /* it takes as long as all the computing */
+    CHECK_OK(weir_bucket_limit(&c, sum, MANY, &most));
+    CHECK(most >= 4 << 20);
+    sum[0].bytes = 1 << 20;
+    CHECK_OK(weir_bucket_limit(&c, sum, MANY, &most));
+    CHECK(most <= 1 << 20);
+}
+
 static int buckets_of(const bool *ends, uint32_t n)
 {
     int buckets = 0;
