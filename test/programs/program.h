@@ -122,7 +122,7 @@ typedef struct mode {
     bool   on;  /* graph on */
     bool   raw; /* weir_graph_begin or scopes, not weir_step */
     int    level;
-    char   disable[128];
+    char   disable[256];        /* room for the names of all passes */
     int    share; /* of the peak in percent; SMALLEST; 0: no budget */
     char   policy[32], placement[16];
     bool   measure, cache;
