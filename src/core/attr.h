@@ -302,6 +302,9 @@ typedef struct weir_callback_attr {
  * bytes that these take together; WEIR_BUCKET_PLANNED: as the plan chooses; 0: it stays alone. */
 #define WEIR_BUCKET_PLANNED (-1)
 
+/* Bytes of a message of several sums where neither the program nor a plan chooses. */
+#define WEIR_BUCKET_BYTES ((size_t)1 << 20)
+
 /* All collectives. comm: the caller's pointer. peer: the root, or the other rank; -1: none. desc:
  * of the result of RECV_FROM, else 0. */
 typedef struct weir_collective_attr {

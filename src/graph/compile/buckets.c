@@ -14,9 +14,8 @@
 #include "graph/memory/budget/budget.h"
 #include "graph/plan/plan.h"
 
-/* FILLED: bytes of a bucket where nothing is known of the wire. SHRINK divides a limit that takes
- * too much memory, down to SMALLEST; then each sum stays alone. */
-enum { FILLED = 1 << 20, SHRINK = 4, SMALLEST = 1 << 12 };
+/* SHRINK divides a limit that takes too much memory, down to SMALLEST; then each sum stays alone. */
+enum { SHRINK = 4, SMALLEST = 1 << 12 };
 
 /* What a rank tells of each sum. One whose list is not as long as the recording's, because it has
  * failed or does not join, tells that none is ready. */
@@ -114,7 +113,7 @@ static weir_status cut_run(const bucketing *b, uint32_t from, uint32_t to, size_
     if (bucket == WEIR_BUCKET_PLANNED && knows_wire(b))
         return weir_bucket_cut(b->comm, sum, to - from, most, b->ends + from, &done);
     if (bucket == WEIR_BUCKET_PLANNED)
-        most = most < FILLED ? most : FILLED;
+        most = most < WEIR_BUCKET_BYTES ? most : WEIR_BUCKET_BYTES;
     else
         most = (size_t)bucket;
     weir_bucket_fill(sum, to - from, most, b->ends + from);
@@ -182,7 +181,7 @@ static weir_status shrink(bucketing *b, size_t *most)
 
 static weir_status limit_of(bucketing *b, size_t *most)
 {
-    *most = FILLED;
+    *most = WEIR_BUCKET_BYTES;
     if (knows_wire(b))
         WEIR_TRY(weir_bucket_limit(b->comm, b->sums.at, b->sums.n, most));
     return b->options->budget ? shrink(b, most) : WEIR_OK;

@@ -90,7 +90,7 @@ static bool may_join(const weir_graph *g, const weir_node *n, const weir_comm *c
            n->region == 0 && is_whole(g, n->in[0]) && is_whole(g, n->out[0]);
 }
 
-/* Does sum `i` of the list begin a bucket for reasons of its own? */
+/* Does the next sum of the list, node n, begin a bucket for reasons of its own? */
 static bool begins(const weir_graph *g, const weir_bucket_sums *sums, const weir_node *n)
 {
     const weir_node *const last = &g->nodes.at[sums->at[sums->n - 1].node];
@@ -286,8 +286,8 @@ static bool drop_scalings(joiner *s, uint32_t from, uint32_t to)
     return ok;
 }
 
-/* Adds the scaling of the bucket in row `sum`; WEIR_NONE without memory. */
-static uint32_t scale(joiner *s, uint32_t from, uint32_t to, uint32_t sum)
+/* Adds the scaling of the bucket in row `sum`; false without memory. */
+static bool scale(joiner *s, uint32_t from, uint32_t to, uint32_t sum)
 {
     const weir_node *const first = scaling_of(s, from, NULL);
     const weir_desc        d = s->g->values.at[sum].layout.desc;
@@ -296,12 +296,12 @@ static uint32_t scale(joiner *s, uint32_t from, uint32_t to, uint32_t sum)
         y == WEIR_NONE ? NULL : add_node(s, first->op, first, first->attr, first->attr_bytes);
 
     if (!n)
-        return WEIR_NONE;
+        return false;
     n->name = first->name;
     n->in[0] = sum;
     n->out[0] = y;
     place_results(s, from, to, y, true);
-    return drop_scalings(s, from, to) ? y : WEIR_NONE;
+    return drop_scalings(s, from, to);
 }
 
 /* Adds the message of sums [from, to) to the list. */
@@ -333,7 +333,7 @@ static bool add_bucket(joiner *s, uint32_t from, uint32_t to)
     for (uint32_t k = from; k < to && ok; k++)
         ok = weir_names_join(&s->g->names, &sum->name, sum_at(s, k)->name);
     if (ok && scales_alike(s, from, to))
-        return scale(s, from, to, y) != WEIR_NONE;
+        return scale(s, from, to, y);
     place_results(s, from, to, y, false);
     return ok;
 }

@@ -11,9 +11,6 @@
 #include "graph/ops/define.h"
 #include "weir/graph.h"
 
-/* Bytes of a message of several sums with the graph off, if the caller does not say. */
-enum { AT_ONCE = 1 << 20 };
-
 static weir_collective_attr attr_of(weir_comm *c, int peer)
 {
     return (weir_collective_attr){.comm = (uintptr_t)c, .rank = c->rank, .world = c->world,
@@ -275,7 +272,7 @@ weir_status weir_all_reduce_coalesced(weir_comm *c, int n, weir_tensor *const *x
     if (n > 0 && !s)
         return WEIR_ERR_NOMEM;
     if (n > 0 && c->world > 1 && !s->recording)
-        return sum_groups(c, n, x, most > 0 ? most : AT_ONCE, sum);
+        return sum_groups(c, n, x, most > 0 ? most : WEIR_BUCKET_BYTES, sum);
     weir_collective_attr a = n > 0 ? attr_of(c, -1) : (weir_collective_attr){0};
     a.bucket = most == 0 ? WEIR_BUCKET_PLANNED : most < INT64_MAX ? (int64_t)most : INT64_MAX;
     for (int i = 0; i < n; i++) {
