@@ -46,7 +46,7 @@ weir_sources(graph src/graph/compile agreement bucket_cuts buckets call_digest c
              recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast memory_format parts record share value)
-weir_sources(graph src/graph/ir format graph names session tensor_name)
+weir_sources(graph src/graph/ir format graph names session tensor_name touched)
 weir_sources(graph src/graph/memory/budget amount apply budget budget_context cache from_graph
     frontier largest region replan shared timing value_ranges)
 weir_sources(graph src/graph/memory/explain collective_times explain html

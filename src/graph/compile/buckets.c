@@ -14,7 +14,7 @@
 #include "graph/memory/budget/budget.h"
 #include "graph/plan/plan.h"
 
-/* SHRINK divides a limit that takes too much memory, down to SMALLEST; then each sum stays alone. */
+/* SHRINK divides a limit that takes too much memory, down to SMALLEST; then each sum is alone. */
 enum { SHRINK = 4, SMALLEST = 1 << 12 };
 
 /* What a rank tells of each sum. One whose list is not as long as the recording's, because it has

@@ -11,64 +11,8 @@
 #include "core/dtype.h"
 #include "core/mem.h"
 #include "core/status.h"
+#include "graph/ir/touched.h"
 #include "graph/ops/op.h"
-
-/* What the nodes of a list touch of the storages. */
-typedef struct touched {
-    uint32_t storages;
-    bool    *read, *written;    /* [storages] */
-    bool     caller;            /* one of them runs the caller's code, or is a collective */
-} touched;
-
-static bool touched_open(touched *t, uint32_t storages)
-{
-    t->storages = storages;
-    t->read = weir_mem_zalloc(storages + 1u, 1);
-    t->written = weir_mem_zalloc(storages + 1u, 1);
-    return t->read && t->written;
-}
-
-static void touched_close(touched *t)
-{
-    weir_mem_free(t->read);
-    weir_mem_free(t->written);
-}
-
-static void touched_clear(touched *t)
-{
-    memset(t->read, 0, t->storages);
-    memset(t->written, 0, t->storages);
-    t->caller = false;
-}
-
-static bool mutates(const weir_node *n, int k)
-{
-    return k < 32 && (n->def->mutates >> k & 1) != 0;
-}
-
-static void touch(touched *t, const weir_graph *g, const weir_node *n)
-{
-    for (int k = 0; k < n->nin; k++)
-        (mutates(n, k) ? t->written : t->read)[weir_storage_of(g, n->in[k])] = true;
-    for (int o = 0; o < n->nout; o++)
-        t->written[weir_storage_of(g, n->out[o])] = true;
-}
-
-/* Must the node stay behind those that have touched? */
-static bool follows(const touched *t, const weir_graph *g, const weir_node *n)
-{
-    for (int k = 0; k < n->nin; k++) {
-        const uint32_t s = weir_storage_of(g, n->in[k]);
-        if (t->written[s] || (t->read[s] && mutates(n, k)))
-            return true;
-    }
-    for (int o = 0; o < n->nout; o++) {
-        const uint32_t s = weir_storage_of(g, n->out[o]);
-        if (t->written[s] || t->read[s])
-            return true;
-    }
-    return t->caller && (n->def->flags & WEIR_CALLER) != 0;
-}
 
 /* ---- the list ---- */
 
@@ -101,7 +45,7 @@ static bool begins(const weir_graph *g, const weir_bucket_sums *sums, const weir
                ((const weir_collective_attr *)last->attr)->bucket;
 }
 
-static weir_status list_sums(const weir_graph *g, const weir_comm *c, touched *t,
+static weir_status list_sums(const weir_graph *g, const weir_comm *c, weir_touched *t,
                              weir_bucket_sums *sums)
 {
     const weir_rates rates = g->dev->ops->rates(g->dev);
@@ -110,7 +54,7 @@ static weir_status list_sums(const weir_graph *g, const weir_comm *c, touched *t
 
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const weir_node *const n = &g->nodes.at[i];
-        const bool             late = follows(t, g, n);
+        const bool             late = weir_touched_before(t, g, n);
         if (n->dead)
             continue;
         if (may_join(g, n, c)) {
@@ -120,12 +64,12 @@ static weir_status list_sums(const weir_graph *g, const weir_comm *c, touched *t
                                                         first})))
                 return WEIR_ERR_NOMEM;
             if (first)
-                touched_clear(t);
-            touch(t, g, n);
+                weir_touched_clear(t);
+            weir_touched_operands(t, g, n);
             continue;
         }
         if (late)
-            touch(t, g, n);
+            weir_touched_operands(t, g, n);
         t->caller |= (n->def->flags & WEIR_CALLER) != 0;
         if (n->def->flags & WEIR_COLLECTIVE)
             continue;
@@ -137,11 +81,11 @@ static weir_status list_sums(const weir_graph *g, const weir_comm *c, touched *t
 
 weir_status weir_sums_find(const weir_graph *g, const weir_comm *c, weir_bucket_sums *sums)
 {
-    touched           t = {0};
+    weir_touched      t;
     const weir_status status =
-        touched_open(&t, g->storages.n) ? list_sums(g, c, &t, sums) : WEIR_ERR_NOMEM;
+        weir_touched_open(&t, g->storages.n) ? list_sums(g, c, &t, sums) : WEIR_ERR_NOMEM;
 
-    touched_close(&t);
+    weir_touched_close(&t);
     return status;
 }
 
@@ -152,7 +96,7 @@ typedef struct joiner {
     const weir_bucket_sums  *sums;
     const bool              *ends;
     weir_sums_before        *before;
-    touched                  t;
+    weir_touched             t;
     uint32_t                *held, n_held;      /* nodes that follow the bucket at hand */
     bool                    *replaced;          /* [nodes] a scaling that the bucket's replaces */
     uint32_t                *readers, *reader;  /* [storages] their number, and the last one */
@@ -356,10 +300,9 @@ static bool take(joiner *s, uint32_t i)
 
     if (s->replaced[i])
         return true;
-    if (!follows(&s->t, s->g, n))
+    if (!weir_touched_before(&s->t, s->g, n))
         return weir_vec_push(&s->nodes, *n);
-    touch(&s->t, s->g, n);
-    s->t.caller |= (n->def->flags & WEIR_CALLER) != 0;
+    weir_touched_call(&s->t, s->g, n);
     s->held[s->n_held++] = i;
     return true;
 }
@@ -375,12 +318,12 @@ static bool join(joiner *s)
             ok = take(s, i);
             continue;
         }
-        touch(&s->t, s->g, n);
+        weir_touched_operands(&s->t, s->g, n);
         if (!s->ends[next++])
             continue;
         ok = next - from > 1 ? add_bucket(s, from, next) && push_held(s)
                              : weir_vec_push(&s->nodes, *n);
-        touched_clear(&s->t);
+        weir_touched_clear(&s->t);
         from = next;
     }
     return ok;
@@ -444,7 +387,8 @@ static bool joiner_open(joiner *s)
     s->replaced = weir_mem_zalloc(s->before->n + 1u, 1);
     s->readers = weir_mem_zalloc(s->g->storages.n + 1u, sizeof *s->readers);
     s->reader = weir_mem_alloc((s->g->storages.n + 1u) * sizeof *s->reader);
-    if (!touched_open(&s->t, storages) || !s->held || !s->replaced || !s->readers || !s->reader)
+    if (!weir_touched_open(&s->t, storages) || !s->held || !s->replaced || !s->readers ||
+        !s->reader)
         return false;
     count_readers(s);
     return true;
@@ -452,7 +396,7 @@ static bool joiner_open(joiner *s)
 
 static void joiner_close(joiner *s)
 {
-    touched_close(&s->t);
+    weir_touched_close(&s->t);
     weir_mem_free(s->held);
     weir_mem_free(s->replaced);
     weir_mem_free(s->readers);

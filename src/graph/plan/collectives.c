@@ -16,6 +16,7 @@
 #include "core/attr.h"
 #include "device/collective.h"
 #include "graph/ir/pass_set.h"
+#include "graph/ir/touched.h"
 #include "graph/ops/op.h"
 #include "graph/plan/plan.h"
 
@@ -27,8 +28,7 @@ typedef struct weir_interleaving {
     uint32_t         most;
     uint32_t         stop;              /* the last node of the first half; WEIR_NONE: no halves */
     bool            *may;               /* [nodes] an all_reduce that may be started early */
-    bool            *read, *written;    /* [storages] by calls that are held back or under way */
-    bool             caller, spill;     /* such a call is held back: they keep their order */
+    weir_touched     t;                 /* by calls that are held back or under way */
     uint32_t        *held, n_held;      /* nodes that are held back */
     uint32_t         started[MOST + 1], n_started;      /* nodes that are under way */
     WEIR_VEC(weir_node) nodes;          /* the new list, */
@@ -40,51 +40,16 @@ static const weir_node *node_at(const weir_interleaving *s, uint32_t i)
     return &s->g->nodes.at[i];
 }
 
-static bool is_spill(const weir_node *n)
-{
-    return weir_spill_attr_of(n->op, n->attr) != NULL;
-}
-
-/* Does the call write its input k? A transfer goes on after its call, so it counts as written. */
-static bool writes_input(const weir_node *n, int k)
-{
-    return is_spill(n) || (k < 32 && (n->def->mutates >> k & 1));
-}
-
 static bool is_held_back(const weir_interleaving *s, const weir_node *n)
 {
-    if ((n->def->flags & WEIR_CALLER && s->caller) || (is_spill(n) && s->spill) ||
-        (n->op == WEIR_OP_ALL_REDUCE && s->n_started > s->most))
-        return true;
-    for (int k = 0; k < n->nin; k++) {
-        const uint32_t at = weir_storage_of(s->g, n->in[k]);
-        if (s->written[at] || (s->read[at] && writes_input(n, k)))
-            return true;
-    }
-    for (int k = 0; k < n->nout; k++) {
-        const uint32_t at = weir_storage_of(s->g, n->out[k]);
-        if (s->written[at] || s->read[at])
-            return true;
-    }
-    return false;
-}
-
-static void note_operands(weir_interleaving *s, const weir_node *n)
-{
-    for (int k = 0; k < n->nin; k++)
-        (writes_input(n, k) ? s->written : s->read)[weir_storage_of(s->g, n->in[k])] = true;
-    for (int k = 0; k < n->nout; k++)
-        s->written[weir_storage_of(s->g, n->out[k])] = true;
+    return (n->op == WEIR_OP_ALL_REDUCE && s->n_started > s->most) ||
+           weir_touched_before(&s->t, s->g, n);
 }
 
 static void hold_back(weir_interleaving *s, uint32_t i)
 {
-    const weir_node *const n = node_at(s, i);
-
     s->held[s->n_held++] = i;
-    s->caller |= (n->def->flags & WEIR_CALLER) != 0;
-    s->spill |= is_spill(n);
-    note_operands(s, n);
+    weir_touched_call(&s->t, s->g, node_at(s, i));
 }
 
 static bool push(weir_interleaving *s, const weir_node *n, uint32_t from)
@@ -100,7 +65,7 @@ static bool add(weir_interleaving *s, uint32_t i)
         n.op = WEIR_OP_ALL_REDUCE_START;
         n.def = weir_opdef_of(n.op);
         s->started[s->n_started++] = i;
-        note_operands(s, &n);
+        weir_touched_operands(&s->t, s->g, &n);
     }
     return push(s, &n, i);
 }
@@ -145,12 +110,10 @@ static bool retire(weir_interleaving *s)
 
     s->n_started--;
     memmove(s->started, s->started + 1, s->n_started * sizeof *s->started);
-    memset(s->read, 0, s->g->storages.n * sizeof *s->read);
-    memset(s->written, 0, s->g->storages.n * sizeof *s->written);
-    s->caller = s->spill = false;
+    weir_touched_clear(&s->t);
     s->n_held = 0;
     for (uint32_t k = 0; k < s->n_started; k++)
-        note_operands(s, node_at(s, s->started[k]));
+        weir_touched_operands(&s->t, s->g, node_at(s, s->started[k]));
     for (uint32_t k = 0; k < n && ok; k++)
         ok = take(s, s->held[k]);
     return ok;
@@ -278,9 +241,7 @@ static weir_status try(weir_interleaving *s, bool keep, bool *fits)
 {
     *fits = false;
     s->n_held = s->n_started = 0;
-    s->caller = s->spill = false;
-    memset(s->read, 0, s->g->storages.n * sizeof *s->read);
-    memset(s->written, 0, s->g->storages.n * sizeof *s->written);
+    weir_touched_clear(&s->t);
     weir_status status = interleave(s) ? WEIR_OK : WEIR_ERR_NOMEM;
     if (status == WEIR_OK && splits(s))
         status = exchange(s, keep, fits);
@@ -356,16 +317,14 @@ weir_status weir_plan_overlap_collectives(weir_graph *g)
         return WEIR_OK;
     s.may = weir_mem_alloc(g->nodes.n * sizeof *s.may);
     s.held = weir_mem_alloc(g->nodes.n * sizeof *s.held);
-    s.read = weir_mem_alloc(g->storages.n * sizeof *s.read);
-    s.written = weir_mem_alloc(g->storages.n * sizeof *s.written);
-    weir_status status = s.may && s.held && s.read && s.written ? try_all(&s, &fits)
-                                                                : WEIR_ERR_NOMEM;
+    weir_status status = weir_touched_open(&s.t, g->storages.n) && s.may && s.held
+                             ? try_all(&s, &fits)
+                             : WEIR_ERR_NOMEM;
     if (status == WEIR_OK && !fits && g->budget)
         status = try_some(&s);
     weir_mem_free(s.may);
     weir_mem_free(s.held);
-    weir_mem_free(s.read);
-    weir_mem_free(s.written);
+    weir_touched_close(&s.t);
     return status;
 }
 
