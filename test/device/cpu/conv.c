@@ -26,6 +26,15 @@ static const geometry blocks = {2, 40, 31, 33, 5, 5, 5, 1, 1, 2, 2, 1, 1, 1};
 /* So wide that the packed rows form several chunks. */
 static const geometry chunks = {1, 16, 24, 1100, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1};
 
+/* Rows of the image as operands: strides, products in two parts, one row of taps, two blocks of
+ * strips, unequal halves of padding. */
+static const geometry rows[] = {{2, 20, 13, 17, 70, 3, 3, 2, 3, 1, 2, 1, 1, 1},
+                                {1, 200, 9, 11, 24, 5, 3, 1, 1, 4, 2, 1, 1, 1},
+                                {2, 16, 6, 30, 300, 1, 5, 1, 1, 0, 2, 1, 1, 1},
+                                {1, 256, 8, 8, 130, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                                {3, 17, 7, 12, 19, 2, 4, 1, 1, 1, 1, 1, 1, 1},
+                                {1, 16, 2, 9, 16, 3, 3, 1, 1, 2, 1, 1, 1, 1}};
+
 /* Enough channels for the gradient by x to be computed as a convolution. */
 static const geometry turned[] = {{1, 130, 10, 11, 127, 3, 3, 1, 1, 1, 1, 1, 1, 1},
                                   {1, 128, 11, 10, 128, 3, 2, 1, 1, 0, 1, 2, 1, 1}};
@@ -107,6 +116,8 @@ static void everything(const char *wish, int threads)
             one(&v, WEIR_F32, &chunks);
             for (size_t i = 0; i < sizeof turned / sizeof *turned; i++)
                 one(&v, WEIR_F32, &turned[i]);
+            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                one(&v, WEIR_F32, &rows[i]);
         }
         drive_close(&v);
     }

@@ -1,7 +1,7 @@
 /* conv.c - selects the implementation of a convolution and of its gradients.
  *
- * f32: our own gradient by the weights of depthwise convolutions, and of others where it is faster,
- * oneDNN where it has code for the shape, else patch matrix and product. f64: patch matrix and
+ * f32: our own code where it is faster (conv_rows.h, conv_grad_w.h, depthwise_w.h), oneDNN where it
+ * has code for the shape, else patch matrix and product. f64: our own code, or patch matrix and
  * product. Halves: oneDNN where the processor multiplies them, else widened (widen.h).
  *
  * With stride 1 the gradient by x is itself a convolution, of dy with the kernels rotated by 180
@@ -24,6 +24,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/kernels/conv_grad_w.h"
+#include "device/cpu/kernels/conv_rows.h"
 #include "device/cpu/kernels/depthwise_w.h"
 #include "device/cpu/kernels/widen.h"
 
@@ -33,27 +34,33 @@ static bool is_empty(const weir_conv *c)
 }
 
 /* FEW: channels of images. WIDE: pixels of a row from which on our own code is ahead, or the patch
- * matrix of an image. */
-enum { FEW = 4, WIDE = 40 };
+ * matrix of an image. SMALL: pixels of a row up to which oneDNN's vectors are not full. */
+enum { FEW = 4, WIDE = 40, SMALL = 7 };
 
-/* oneDNN 2.6's gradient by the weights for AVX2 takes two to four times as long, in channels-last,
- * as our own code, or as patch matrix and product where that does not suit: on Zen 3 it has 14 to
- * 50 GF/s where forward has 50 to 80. With 1 x 1 kernels it is as fast. */
-static bool is_slow_in_onednn(const weir_conv *c, weir_conv_pass pass)
+/* Where our own code, or patch matrix and product, are faster than oneDNN 2.6's code for AVX2 in
+ * channels-last, as measured on Zen 3. Its gradient by the weights takes two to four times as long:
+ * 14 to 50 GF/s where forward has 50 to 80. With 1 x 1 kernels it takes 1.4 times as long as
+ * OpenBLAS's product on images of 7 and 14 pixels, and as long on those of 56. On images of 4
+ * pixels forward and the gradient by x have 56 to 74 GF/s, products of patches 76 to 105. */
+static bool is_slow_in_onednn(const weir_conv *c, weir_conv_pass pass, const weir_openblas *blas)
 {
-    return pass == WEIR_CONV_GRAD_W && weir_cpu_isa() == WEIR_ISA_AVX2 && c->groups == 1 &&
-           c->kh * c->kw > 1 && (c->c > FEW || c->ow >= WIDE);
+    if (weir_cpu_isa() != WEIR_ISA_AVX2 || c->groups > 1)
+        return false;
+    if (c->kh * c->kw == 1)
+        return pass == WEIR_CONV_GRAD_W && blas && c->ow < WIDE;
+    return pass == WEIR_CONV_GRAD_W ? c->c > FEW || c->ow >= WIDE : c->c > FEW && c->ow <= SMALL;
 }
 
 /* True if oneDNN should be asked. Not for empty tensors; and its gradient by x vectorises over
  * channels, so with few of them patch matrix and product take half the time. */
-static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want)
+static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want,
+                         const weir_openblas *blas)
 {
     if (c->dtype != WEIR_F32 || is_empty(c))
         return false;
     if (want == WEIR_GEMM_ANY)
         return (pass != WEIR_CONV_GRAD_X || c->groups > 1 || c->c > FEW) &&
-               !is_slow_in_onednn(c, pass);
+               !is_slow_in_onednn(c, pass, blas);
     return want == WEIR_GEMM_ONEDNN;
 }
 
@@ -70,7 +77,7 @@ static own_fn own_grad_w(const weir_conv *c, weir_gemm_want want)
         return weir_depthwise_w;
     const bool fast =
         c->dtype == WEIR_F32 && ((weir_cpu_isa() == WEIR_ISA_AVX512 && c->ow >= WIDE) ||
-                                 is_slow_in_onednn(c, WEIR_CONV_GRAD_W));
+                                 is_slow_in_onednn(c, WEIR_CONV_GRAD_W, NULL));
     const bool wanted = want == WEIR_GEMM_OWN || !weir_onednn_present() || fast;
     return wanted && weir_conv_grad_w_suits(c) ? weir_conv_grad_w : NULL;
 }
@@ -119,20 +126,26 @@ static weir_status run_turned(const weir_kargs *k)
     return weir_onednn_run(t->lib, src, k->dst, k->work, k->threads);
 }
 
-/* Writes the gradient as a convolution. False if that is impossible or gains nothing: with few
- * channels or pixels the library's gradient is as fast and needs less scratch. */
+/* Writes the gradient as a convolution. False if that is impossible. */
 static bool turn(const weir_conv *c, weir_conv *out)
 {
-    enum { CHANNELS = 128 * 128, PIXELS = 100 };
     *out = *c;
     out->turned = true;
     out->c = c->o, out->h = c->oh, out->w = c->ow;
     out->o = c->c, out->oh = c->h, out->ow = c->w;
     out->pad[0] = c->dilation[0] * (c->kh - 1) - c->pad[0];
     out->pad[1] = c->dilation[1] * (c->kw - 1) - c->pad[1];
-    return weir_cpu_isa_best() == WEIR_ISA_AVX512 && c->kh * c->kw > 1 && c->groups == 1 &&
-           c->c * c->o >= CHANNELS && c->h * c->w >= PIXELS && c->stride[0] == 1 &&
-           c->stride[1] == 1 && out->pad[0] >= 0 && out->pad[1] >= 0;
+    return c->groups == 1 && c->stride[0] == 1 && c->stride[1] == 1 && out->pad[0] >= 0 &&
+           out->pad[1] >= 0;
+}
+
+/* Is oneDNN's convolution faster than its gradient? With few channels or pixels the gradient is as
+ * fast and needs less scratch. */
+static bool gains_by_turning(const weir_conv *c)
+{
+    enum { CHANNELS = 128 * 128, PIXELS = 100 };
+    return weir_cpu_isa_best() == WEIR_ISA_AVX512 && c->kh * c->kw > 1 &&
+           c->c * c->o >= CHANNELS && c->h * c->w >= PIXELS;
 }
 
 /* Leaves *out unchanged if the library has no implementation. */
@@ -158,6 +171,17 @@ static weir_status choose_turned(weir_device *d, const weir_conv *c, weir_kernel
 
 /* ---- selecting ---- */
 
+/* Is our own code without patches wanted for this convolution, or this gradient by x as one? On Zen
+ * 3 it has 82 to 134 GF/s with AVX2 where oneDNN 2.6 has 52 to 95. Without oneDNN it replaces the
+ * patch matrix, unless only OpenBLAS has code for the processor's vectors. */
+static bool wants_rows(const weir_conv *c, weir_gemm_want want, const weir_openblas *blas)
+{
+    const bool onednn = weir_onednn_present() && c->dtype == WEIR_F32;
+    const bool fast = weir_cpu_isa() == WEIR_ISA_AVX2 ||
+                      (!onednn && (weir_cpu_isa() == WEIR_ISA_AVX512 || !blas));
+    return (want == WEIR_GEMM_OWN || (want == WEIR_GEMM_ANY && fast)) && weir_conv_rows_suits(c);
+}
+
 static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pass, bool bias,
                           weir_kernel *out)
 {
@@ -166,12 +190,15 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
     weir_onednn         *lib = NULL;
     weir_conv            forward;
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
-    const bool suits = onednn_suits(c, pass, want);
+    const bool suits = onednn_suits(c, pass, want, blas);
     const own_fn own = pass == WEIR_CONV_GRAD_W ? own_grad_w(c, want) : NULL;
+    const bool turns = pass == WEIR_CONV_GRAD_X && turn(c, &forward);
     if (own)
         return own(c, bias, out);
+    if ((pass == WEIR_CONV_FORWARD || turns) && wants_rows(turns ? &forward : c, want, blas))
+        return weir_conv_rows(turns ? &forward : c, bias, out);
     out->run = NULL;
-    if (suits && pass == WEIR_CONV_GRAD_X && turn(c, &forward))
+    if (suits && turns && gains_by_turning(c))
         WEIR_TRY(choose_turned(d, &forward, out));
     if (out->run)
         return WEIR_OK;
