@@ -24,8 +24,8 @@ weir_sources(device src/device/offload checksum spill spill_copy spill_file spil
 
 weir_sources(sim src/device/sim clock sim spec watch world)
 
-weir_sources(comm src/device/comm blame communicator kinds launcher local model order queued
-    rounds watch wire)
+weir_sources(comm src/device/comm blame communicator kinds launcher local model order pace prompt
+    queued rounds watch wire)
 
 weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas

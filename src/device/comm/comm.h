@@ -23,6 +23,7 @@ typedef struct weir_comm_link {
     const struct weir_comm_ops *ops;
     int                         rank, world;    /* open may set them */
     double                      deadline;       /* of open, by weir_now() */
+    uint64_t                    moved;          /* raised by test whenever it has moved something */
     void                       *impl;
 } weir_comm_link;
 

@@ -138,6 +138,7 @@ static void push(weir_comm_link *l, weir_move *m, size_t *sent)
     const size_t left = m->bytes + FRAME - *sent, room = room_of(n);
     const size_t now = left < room ? left : room;
     ring_put(n, (const char *)m->at + (*sent - FRAME), now);
+    l->moved += now > 0;
     *sent += now;
     m->done = *sent == m->bytes + FRAME;
 }
@@ -159,6 +160,7 @@ static weir_status pull(weir_comm_link *l, weir_move *m, size_t *got)
     const size_t left = m->bytes + FRAME - *got, here = waiting_in(n);
     const size_t now = left < here ? left : here;
     ring_get(n, (char *)m->at + (*got - FRAME), now);
+    l->moved += now > 0;
     *got += now;
     m->done = *got == m->bytes + FRAME;
     return WEIR_OK;

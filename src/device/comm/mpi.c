@@ -189,8 +189,10 @@ static weir_status mpi_exchange(weir_comm_link *l, weir_move *send, int ns, weir
 }
 
 /* Tests the fragments of a message, in their order; a received one must have the expected size. */
-static weir_status test_one(const mpi *m, message *one)
+static weir_status test_one(weir_comm_link *l, message *one)
 {
+    const mpi *const m = mpi_of(l);
+
     while (one->done < one->begun) {
         MPI_Status status;
         int        done = 0, got = 0;
@@ -200,6 +202,7 @@ static weir_status test_one(const mpi *m, message *one)
         if (!done)
             break;
         const size_t bytes = bytes_of(one, one->done++);
+        l->moved++;
         if (one->sent)
             continue;
         (void)MPI_Get_count(&status, MPI_BYTE, &got);
@@ -225,7 +228,7 @@ static weir_status mpi_test(weir_comm_link *l, bool *done, int *peer)
     for (int i = 0; i < m->n; i++) {
         weir_move *const move = m->message[i].move;
         if (!move->done)
-            WEIR_TRY(test_one(m, &m->message[i]));
+            WEIR_TRY(test_one(l, &m->message[i]));
         *done &= move->done;
         *peer = move->done ? *peer : move->peer;
     }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
 #include "core/env.h"
@@ -18,6 +17,8 @@
 #include "device/comm/watch.h"
 #include "device/comm/kinds.h"
 #include "device/comm/order.h"
+#include "device/comm/pace.h"
+#include "device/comm/prompt.h"
 
 /* Seconds that opening waits for other ranks, at least: programs do not start at the same time. */
 #define OPEN_SECONDS 60.0
@@ -25,9 +26,8 @@
 /* Seconds for which closing a broken communicator waits until other ranks have failed, too. */
 #define GRACE_SECONDS 5.0
 
-/* QUEUE: collectives that may be posted before the first is done. Tests without a nap: while a
- * caller waits, and while the device computes. */
-enum { QUEUE = 64, SPINS_WAITED = 2000, SPINS = 20, NAP_NS = 50000, IDLE_NS = 4000000 };
+/* QUEUE: collectives that may be posted before the first is done. */
+enum { QUEUE = 64, LEAVE_NS = 50000, IDLE_NS = 4000000 };
 
 typedef enum note_kind { NOTE_ASK = 1, NOTE_TELL, NOTE_LEFT, NOTE_BROKEN } note_kind;
 
@@ -73,6 +73,7 @@ struct weir_comm_wire {
     const weir_collective *now; /* at hand; NULL: none */
     weir_rank_place        head; /* its header */
     double          until, ask;
+    weir_pace       pace;
     weir_stream_watch watch;    /* set before anything is queued */
 };
 
@@ -228,13 +229,6 @@ static weir_status check_left(weir_comm_wire *w)
     return WEIR_OK;
 }
 
-static void nap(long ns)
-{
-    const struct timespec t = {.tv_nsec = ns};
-
-    (void)weir_env_get()->nanosleep(&t, NULL);
-}
-
 static bool is_waited_for(weir_comm_wire *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -256,10 +250,7 @@ static weir_status pause_between(weir_comm_wire *w, uint64_t tests, int waited_f
         tell_all(w, NOTE_ASK);
         w->ask = now + w->timeout / 6;
     }
-    if (tests < SPINS || (tests < SPINS_WAITED && is_waited_for(w)))
-        sched_yield();
-    else
-        nap(NAP_NS);
+    weir_pace_next(&w->pace, tests, w->link.moved, is_waited_for(w));
     return WEIR_OK;
 }
 
@@ -426,7 +417,7 @@ static bool all_leave(weir_comm_wire *w, double seconds)
         here = 1;
         for (int r = 0; r < w->link.world; r++)
             here += r != w->link.rank && !w->peers[r].left;
-        nap(NAP_NS);
+        weir_nap(LEAVE_NS);
     }
     return here == 1;
 }
@@ -462,9 +453,10 @@ static void close_link(weir_comm_wire *w, bool orderly)
 
 static void *run(void *arg)
 {
-    weir_comm_wire *const  w = arg;
-    const weir_status status = prepare(w);
+    weir_comm_wire *const w = arg;
 
+    weir_thread_be_prompt();
+    const weir_status status = prepare(w);
     pthread_mutex_lock(&w->lock);
     if (status != WEIR_OK)
         breaks(w, status);
