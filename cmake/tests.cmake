@@ -31,7 +31,7 @@ weir_sources(test_core test/core env half mem rng shape status tensor text threa
 weir_sources(test_core test/core/schedule call_order deps)
 weir_test(core)
 weir_sources(test_device test/device device kernel kernel_table limits network process resources)
-weir_sources(test_device test/device/comm launcher local order pace prompt wire)
+weir_sources(test_device test/device/comm launcher local model order pace prompt wire)
 weir_sources(test_device test/device/cpu amx batch conv drive_kernel elementwise gelu half half_work
     isa layer_norm loss lstm matmul move norm onednn_memory openblas overrun pack pool2d quantize
     reduce scratch sign update widens)

@@ -121,11 +121,12 @@ typedef struct weir_comm_stats {
 /* After weir_comm_leave the numbers of that moment; zeros in a world of one. */
 WEIR_API weir_status weir_comm_stats_of(const weir_comm *c, weir_comm_stats *stats);
 
-/* Times all_reduces of eight sizes and fits seconds = *constant_s + bytes * *per_byte_s, by least
- * squares of relative errors; neither is negative. All ranks must call it, and get the same
- * numbers: those of the slowest. In a world of one both are 0. Takes some 0.1 s. Graphs that end
- * later predict their collectives by them: weir_graph_stats.exposed_predicted_ms. ERR_COMM;
- * ERR_NOKERNEL for the ranks of spec "nccl:...", whose cards are not timed. */
+/* Times all_reduces of eight sizes and fits seconds = *constant_s + bytes * *per_byte_s: the
+ * smallest gives the constant, the two largest the time per byte; neither is negative. All ranks
+ * must call it, and get the same numbers: those of the slowest. In a world of one both are 0. Takes
+ * some 0.1 s, on a link of 100 Mbit/s 2 s. Graphs that end later predict their collectives by them:
+ * weir_graph_stats.exposed_predicted_ms. ERR_COMM; ERR_NOKERNEL for the ranks of spec "nccl:...",
+ * whose cards are not timed. */
 WEIR_API weir_status weir_comm_measure(weir_comm *c, double *constant_s, double *per_byte_s);
 
 /* ---- host data, at once, even while a graph is being recorded ---- */

@@ -1,7 +1,10 @@
 /* model.c - how long an all_reduce takes: a constant and a time per byte, fitted to measured ones.
  *
- * The model of Hockney, "The communication challenge for MPP", 1994. Errors count relative to the
- * measured time, else the largest size would decide alone. */
+ * The model of Hockney, "The communication challenge for MPP", 1994. The smallest size gives the
+ * constant, the two largest the time per byte: those between may go at the speed of buffers on the
+ * way, which take a message of 64 KiB at once and are full where messages follow each other. */
+#include "device/comm/model.h"
+
 #include <string.h>
 
 #include "core/mem.h"
@@ -33,26 +36,14 @@ static weir_status time_one(weir_comm *c, size_t bytes, float *data, void *windo
     return WEIR_OK;
 }
 
-/* Least squares of (constant + bytes per_byte - seconds) / seconds. */
-static void fit(const double *bytes, const double *seconds, double *constant, double *per_byte)
+void weir_fit_sums(const double *bytes, const double *seconds, int n, double *constant,
+                   double *per_byte)
 {
-    double w = 0, x = 0, y = 0, xx = 0, xy = 0;
+    const double slope = (seconds[n - 1] - seconds[n - 2]) / (bytes[n - 1] - bytes[n - 2]);
 
-    for (int i = 0; i < SIZES; i++) {
-        const double weight = 1 / (seconds[i] * seconds[i] + 1e-18);
-        w += weight;
-        x += weight * bytes[i];
-        y += weight * seconds[i];
-        xx += weight * bytes[i] * bytes[i];
-        xy += weight * bytes[i] * seconds[i];
-    }
-    const double slope = (w * xy - x * y) / (w * xx - x * x);
-    *per_byte = slope > 0 ? slope : 0;
-    *constant = (y - *per_byte * x) / w;
-    if (*constant < 0) {
-        *constant = 0;
-        *per_byte = xy / xx;
-    }
+    *per_byte = slope > 0 ? slope : seconds[n - 1] / bytes[n - 1];
+    *constant = seconds[0] - bytes[0] * *per_byte;
+    *constant = *constant > 0 ? *constant : 0;
 }
 
 /* Both numbers become the largest of all ranks. */
@@ -85,7 +76,7 @@ static weir_status measure(weir_comm *c, float *data, void *window, double *cons
         bytes[i] = (double)n;
         WEIR_TRY(time_one(c, n, data, window, &seconds[i]));
     }
-    fit(bytes, seconds, constant, per_byte);
+    weir_fit_sums(bytes, seconds, SIZES, constant, per_byte);
     WEIR_TRY(agree(c, constant, per_byte));
     c->constant_s = *constant;
     c->per_byte_s = *per_byte;
