@@ -88,8 +88,8 @@ static void rows_inside(const weir_conv *c, int64_t oh, int64_t *lo, int64_t *hi
     *hi = min64(c->kh, c->h - ih);
 }
 
-/* Computes the products of some taps with tiles of `rows` pixels each (the last has `rest`),
- * for all strips. x: the first pixel's first tap; lda and ldc: elements from pixel to pixel. */
+/* Tiles of `rows` pixels each (the last has `rest`). x: the first pixel's first tap; lda and ldc:
+ * elements from pixel to pixel. */
 typedef struct product {
     const char *x;
     char       *y;
@@ -97,6 +97,7 @@ typedef struct product {
     bool        add, last;      /* last: adds the bias */
 } product;
 
+/* Multiplies the tiles by the weights of the taps, for all strips. */
 static void multiply(const block *b, const taps *t, const product *m)
 {
     const plan *const  p = b->p;
