@@ -57,7 +57,8 @@ weir_sources(graph src/graph/passes fuse fuse_cast fuse_group idempotent order r
     remat_cast simplify update_rows)
 weir_sources(graph src/graph/plan collectives collectives_check concat_parts halves liveness
     lowering op_sums overlap settle streams wire_time)
-weir_sources(graph src/graph/report cost dot dump json recorded step_json svg timeline wire_rows)
+weir_sources(graph src/graph/report collective_numbers cost dot dump json recorded step_json svg
+    timeline wire_rows)
 weir_sources(graph src/graph/runtime execute measure nonfinite profile tracing)
 weir_sources(graph src/graph/saved bindings parse words)
 

@@ -72,7 +72,7 @@ weir_sources(test_graph test/graph/passes fuse fuse_results fuse_weights order r
     simplify update_rows)
 weir_sources(test_graph test/graph/plan collectives concat_parts liveness placed_plans plan streams
     wire_time)
-weir_sources(test_graph test/graph/report dump wire_rows)
+weir_sources(test_graph test/graph/report dump json wire_rows)
 weir_sources(test_graph test/graph/runtime execute guard measure nonfinite tracing)
 weir_test(graph)
 if(have_onednn AND WEIR_X86_64 AND WEIR_SANITIZE STREQUAL none AND OpenMP_C_FOUND)

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, NotRequired, Self, TypeAlias, TypedDict, Unpack, cast
 
 from . import _capi as capi
 from . import graph_file
@@ -46,17 +46,55 @@ class PlanItem(TypedDict):
     bytes: int
 
 
-class Plan(TypedDict):
-    """What Graph.json says of the plan; the pictures of weir.plot are drawn from it."""
+class Instruction(TypedDict):
+    """An instruction, the call `ops[op]`. Begins are milliseconds after the start of the step, as
+    estimated and as profiled; None: not known. There are more keys: operands, kernel, flops."""
 
-    instructions: list[dict[str, object]]
+    op: int
+    begin_ms: NotRequired[float | None]
+    measured_begin_ms: NotRequired[float | None]
+
+
+class Collective(TypedDict):
+    """A collective, which instruction `start` begins and `wait` awaits. As predicted it takes
+    wire_ms from begin_ms on, and computing waits for exposed_ms until it is done, those ahead of it
+    on the wire included; as profiled computing waited for measured_exposed_ms. Milliseconds; None:
+    not known."""
+
+    start: int
+    wait: int
+    bytes: int
+    begin_ms: float | None
+    wire_ms: float | None
+    exposed_ms: float | None
+    measured_exposed_ms: float | None
+
+
+class Plan(TypedDict):
+    """What Graph.json says of the plan; the pictures of weir.plot are drawn from it. wire_ms and
+    exposed_ms are the sums over the collectives. Documents of before these were written lack
+    collectives and times. There are more keys."""
+
+    instructions: list[Instruction]
     items: list[PlanItem]
     arena_bytes: int
+    step_ms: NotRequired[float | None]
+    measured_step_ms: NotRequired[float | None]
+    collectives: NotRequired[list[Collective]]
+    wire_ms: NotRequired[float | None]
+    exposed_ms: NotRequired[float | None]
+
+
+class Op(TypedDict):
+    """An operation of the step; phase: "fwd", "bwd" or "opt". There are more keys."""
+
+    phase: str
 
 
 class Document(TypedDict):
     """What Graph.json gives."""
 
+    ops: list[Op]
     plan: Plan
 
 

@@ -1,8 +1,10 @@
 /* json.c - graph and plan in one JSON document.
  *
  * "tensors" and "ops" are those of the step description, with what a budget added. "plan" is what
- * runs: instructions with their operands' shapes and offsets, and the items of the arena. */
+ * runs: instructions with their operands' shapes and offsets, the items of the arena, and the
+ * collectives. A time is null where it is not known. */
 #include "graph/ir/format.h"
+#include "graph/report/collective_numbers.h"
 #include "graph/report/report.h"
 
 static void quoted(weir_string *s, const char *text)
@@ -39,7 +41,40 @@ static void operands(weir_string *s, const char *key, const weir_operand *o, con
     weir_string_add(s, "]");
 }
 
-static void instruction(weir_string *s, const weir_graph *g, uint32_t i)
+/* Milliseconds; below 0: not known. */
+static void time_ms(weir_string *s, const char *key, double ms)
+{
+    if (ms < 0)
+        weir_string_add(s, ", \"%s\": null", key);
+    else
+        weir_string_add(s, ", \"%s\": %.9g", key, ms);
+}
+
+/* Seconds after the start of the step at which each instruction begins, and the step ends; NULL:
+ * not known. */
+typedef struct begins {
+    double *predicted, *measured;
+} begins;
+
+static double *begins_of(const weir_plan *p, bool known,
+                         void (*fill)(const weir_plan *p, double *at), weir_string *s)
+{
+    double *const at = known ? weir_mem_alloc((p->n + 1u) * sizeof *at) : NULL;
+
+    if (at)
+        fill(p, at);
+    s->failed |= known && !at;
+    return at;
+}
+
+static void begin_times(weir_string *s, const begins *b, uint32_t i, const char *predicted,
+                        const char *measured)
+{
+    time_ms(s, predicted, b->predicted ? b->predicted[i] * 1e3 : -1);
+    time_ms(s, measured, b->measured ? b->measured[i] * 1e3 : -1);
+}
+
+static void instruction(weir_string *s, const weir_graph *g, uint32_t i, const begins *b)
 {
     const weir_instr *ins = &g->plan->instr[i];
     const weir_call  *c = &ins->call;
@@ -48,6 +83,7 @@ static void instruction(weir_string *s, const weir_graph *g, uint32_t i)
     quoted(s, ins->kernel->impl);
     weir_string_add(s, ", \"flops\": %.17g, \"bytes\": %.17g", weir_call_flops(c),
                     weir_call_bytes(c));
+    begin_times(s, b, i, "begin_ms", "measured_begin_ms");
     if (ins->kernel->work > 0)
         weir_string_add(s, ", \"workspace\": {\"bytes\": %zu, \"offset\": %zu}", ins->kernel->work,
                         ins->work);
@@ -79,22 +115,58 @@ static void items(weir_string *s, const weir_items *items)
     weir_string_add(s, "\n]");
 }
 
+static void collective(weir_string *s, const weir_plan *p, const weir_wire_span *w)
+{
+    const weir_collective_numbers c = weir_collective_numbers_of(p, w);
+
+    weir_string_add(s, "{\"start\": %u, \"wait\": %u, \"bytes\": %zu", c.start, c.wait, c.bytes);
+    time_ms(s, "begin_ms", c.begin_ms);
+    time_ms(s, "wire_ms", c.wire_ms);
+    time_ms(s, "exposed_ms", c.exposed_ms);
+    time_ms(s, "measured_exposed_ms", c.measured_exposed_ms);
+    weir_string_add(s, "}");
+}
+
+static void wire(weir_string *s, const weir_plan *p)
+{
+    const bool known = weir_plan_wire_known(p);
+    double     seconds, exposed;
+
+    weir_plan_wire_sums(p, &seconds, &exposed);
+    weir_string_add(s, "\"collectives\": [");
+    for (uint32_t k = 0; k < p->wire.n; k++) {
+        weir_string_add(s, k ? ",\n" : "\n");
+        collective(s, p, &p->wire.at[k]);
+    }
+    weir_string_add(s, "]");
+    time_ms(s, "wire_ms", known ? seconds * 1e3 : -1);
+    time_ms(s, "exposed_ms", known ? exposed * 1e3 : -1);
+}
+
 static void plan(weir_string *s, const weir_graph *g)
 {
     const weir_plan *p = g->plan;
+    const begins     b = {
+        .predicted = begins_of(p, weir_plan_wire_known(p), weir_plan_estimated_times, s),
+        .measured = begins_of(p, weir_plan_waits_known(p), weir_plan_profiled_times, s)};
 
     weir_string_add(s, "\"plan\": {\"arena_bytes\": %zu, \"lower_bound_bytes\": %zu, "
                     "\"workspace_bytes\": %zu, \"alignment\": %zu, \"placement\": ", p->arena,
                     p->lower_bound, p->workspace, g->dev->ops->align);
     quoted(s, p->strategy);
+    begin_times(s, &b, p->n, "step_ms", "measured_step_ms");
     weir_string_add(s, ",\n\"instructions\": [");
     for (uint32_t i = 0; i < p->n; i++) {
         weir_string_add(s, i ? ",\n" : "\n");
-        instruction(s, g, i);
+        instruction(s, g, i, &b);
     }
     weir_string_add(s, "\n],\n");
     items(s, &p->items);
+    weir_string_add(s, ",\n");
+    wire(s, p);
     weir_string_add(s, "}");
+    weir_mem_free(b.predicted);
+    weir_mem_free(b.measured);
 }
 
 void weir_format_json(const weir_graph *g, weir_string *s)

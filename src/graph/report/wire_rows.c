@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "graph/ir/format.h"
+#include "graph/report/collective_numbers.h"
 
 /* Pixels: from the timeline's strip to the line of text, from there to the first row, from the last
  * row to the lower edge; and what a picture has below its strip without these rows. */
@@ -102,13 +103,15 @@ static void label(const rows *r, int row, double from, double to)
 
 static void tooltip(const rows *r, const weir_wire_span *w)
 {
-    weir_string_add(r->c->s, "<title>%u ", w->start);
-    weir_format_node(r->c->s, r->g, w->start, weir_svg_text);
+    const weir_collective_numbers c = weir_collective_numbers_of(r->p, w);
+
+    weir_string_add(r->c->s, "<title>%u ", c.start);
+    weir_format_node(r->c->s, r->g, c.start, weir_svg_text);
     weir_string_add(r->c->s, ", awaited at %u: %zu bytes, %.4f ms on the wire from %.4f ms on, "
-                    "computing waits %.4f ms", w->wait, weir_plan_wire_bytes(r->p, w),
-                    w->seconds * 1e3, w->begin * 1e3, w->exposed * 1e3);
+                    "computing waits %.4f ms", c.wait, c.bytes, c.wire_ms, c.begin_ms,
+                    c.exposed_ms);
     if (r->measured)
-        weir_string_add(r->c->s, ", measured %.4f ms", weir_plan_profiled_wait(r->p, w) * 1e3);
+        weir_string_add(r->c->s, ", measured %.4f ms", c.measured_exposed_ms);
     weir_string_add(r->c->s, "</title>");
 }
 

@@ -2,15 +2,19 @@
  * and as profiled where it was. */
 #include "graph/memory/explain/collective_times.h"
 
+#include "graph/report/collective_numbers.h"
+
 static void add_row(const weir_plan *p, const weir_wire_span *w, weir_string *s)
 {
-    weir_string_add(s, "%8u %8u %13zu ", w->start, w->wait, weir_plan_wire_bytes(p, w));
-    if (w->exposed >= 0)
-        weir_string_add(s, "%12.4f %12.4f", w->seconds * 1e3, w->exposed * 1e3);
+    const weir_collective_numbers c = weir_collective_numbers_of(p, w);
+
+    weir_string_add(s, "%8u %8u %13zu ", c.start, c.wait, c.bytes);
+    if (c.wire_ms >= 0)
+        weir_string_add(s, "%12.4f %12.4f", c.wire_ms, c.exposed_ms);
     else
         weir_string_add(s, "%12s %12s", "-", "-");
-    if (weir_plan_waits_known(p))
-        weir_string_add(s, " %12.4f", weir_plan_profiled_wait(p, w) * 1e3);
+    if (c.measured_exposed_ms >= 0)
+        weir_string_add(s, " %12.4f", c.measured_exposed_ms);
     weir_string_add(s, "  %s\n", p->instr[w->start].call.def->name);
 }
 

@@ -13,6 +13,7 @@
 #include "core/attr.h"
 #include "graph/ir/format.h"
 #include "graph/memory/explain/reasons.h"
+#include "graph/report/collective_numbers.h"
 #include "graph/report/report.h"
 #include "graph/report/svg.h"
 
@@ -162,15 +163,13 @@ static double place_of(const double *at, uint32_t n, double seconds)
 static void collective(const weir_graph *g, const weir_wire_span *w, const double *at,
                        weir_string *s)
 {
-    const weir_plan *const p = g->plan;
-    const bool             known = weir_plan_wire_known(p);
-    const double from = known ? place_of(at, p->n, w->begin) : w->start;
-    const double to = known ? place_of(at, p->n, w->begin + w->seconds) : w->wait + 1.0;
+    const weir_collective_numbers c = weir_collective_numbers_of(g->plan, w);
+    const bool                    known = c.wire_ms >= 0;
+    const double from = known ? place_of(at, g->plan->n, w->begin) : w->start;
+    const double to = known ? place_of(at, g->plan->n, w->begin + w->seconds) : w->wait + 1.0;
 
-    weir_string_add(s, "[%u, %u, %.9g, %.9g, %zu, %.6g, %.6g, %.6g, \"", w->start, w->wait, from,
-                    to, weir_plan_wire_bytes(p, w),
-                    known ? w->seconds * 1e3 : -1, known ? w->exposed * 1e3 : -1,
-                    weir_plan_waits_known(p) ? weir_plan_profiled_wait(p, w) * 1e3 : -1);
+    weir_string_add(s, "[%u, %u, %.9g, %.9g, %zu, %.6g, %.6g, %.6g, \"", c.start, c.wait, from, to,
+                    c.bytes, c.wire_ms, c.exposed_ms, c.measured_exposed_ms);
     weir_format_node(s, g, w->start, weir_string_add_json);
     weir_string_add(s, "\"]");
 }
