@@ -2,7 +2,7 @@
  * predicts and a run takes, and null for those that nothing tells. */
 #include "graph/fixture.h"
 #include "graph/summed.h"
-#include "ranks.h"
+#include "graph/unmeasured.h"
 
 /* The number behind the first key of this name, or -1 if it is null. *from moves behind it. */
 static double number(const char **from, const char *key)
@@ -75,17 +75,12 @@ CASE(a_plan_without_collectives_has_an_empty_list)
     summed_close(&s);
 }
 
-/* Ranks of shared memory, whose times nothing has measured: only the run tells them. */
 static void unknown_body(rank *r)
 {
+    weir_tensor *x;
+
     CHECK_OR_RETURN(r->c != NULL);
-    weir_tensor *const x = weir_input(r->d, weir_1d(WEIR_F32, 8));
-    weir_graph *const  g = weir_graph_begin(r->d);
-    weir_keep(weir_all_reduce(r->c, weir_exp(x)));
-    CHECK_OK(weir_write_fill(x, 0));
-    CHECK_OK(weir_graph_end(g, NULL));
-    weir_device_set_verbosity(r->d, 1);
-    weir_device_set_skip(r->d, 0);
+    weir_graph *const g = unmeasured_open(r, &x);
     for (int ran = 0; ran < 2; ran++) {
         char *const json = weir_graph_text(g, WEIR_TEXT_JSON);
         CHECK_OR_RETURN(json != NULL);

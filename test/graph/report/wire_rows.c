@@ -3,7 +3,7 @@
 #include "graph/fixture.h"
 #include "graph/report/svg.h"
 #include "graph/summed.h"
-#include "ranks.h"
+#include "graph/unmeasured.h"
 
 /* The milliseconds of the first bar of this colour behind `from`, by its pixels, or -1. `begin`:
  * where it begins. */
@@ -68,17 +68,12 @@ CASE(a_plan_without_collectives_has_no_rows)
     summed_close(&s);
 }
 
-/* Ranks of shared memory, whose times nothing has measured: only the run tells them. */
 static void unknown_body(rank *r)
 {
+    weir_tensor *x;
+
     CHECK_OR_RETURN(r->c != NULL);
-    weir_tensor *const x = weir_input(r->d, weir_1d(WEIR_F32, 8));
-    weir_graph *const  g = weir_graph_begin(r->d);
-    weir_keep(weir_all_reduce(r->c, weir_exp(x)));
-    CHECK_OK(weir_write_fill(x, 0));
-    CHECK_OK(weir_graph_end(g, NULL));
-    weir_device_set_verbosity(r->d, 1);
-    weir_device_set_skip(r->d, 0);
+    weir_graph *const g = unmeasured_open(r, &x);
     for (int ran = 0; ran < 2; ran++) {
         char *const svg = weir_graph_text(g, WEIR_TEXT_TIMELINE_SVG);
         CHECK_OR_RETURN(svg != NULL);
