@@ -40,10 +40,10 @@ static weir_status train(job *j, bool graph, bool late)
     if (!j->d)
         return weir_error_status();
     j->m = weir_model_new(j->d);
-    j->conv = weir_conv2d_new(j->m, "conv", 16, 16, 3, &(weir_conv2d_options){.pad = {1, 1}}, true);
-    j->fc = weir_linear_new(j->m, "fc", 16 * 8 * 8, 10, true);
+    j->conv = weir_conv2d_new(j->m, "conv", 8, 8, 3, &(weir_conv2d_options){.pad = {1, 1}}, true);
+    j->fc = weir_linear_new(j->m, "fc", 8 * 8 * 8, 10, true);
     j->o = weir_sgd_new(j->d, 0.1, NULL);
-    j->x = weir_input(j->d, weir_4d(WEIR_F32, 4, 16, 8, 8));
+    j->x = weir_input(j->d, weir_4d(WEIR_F32, 4, 8, 8, 8));
     j->y = weir_input(j->d, weir_1d(WEIR_I32, 4));
     j->step = weir_step_new(j->d, one_step, j, &(weir_step_options){.graph = graph});
     if (!j->step)
