@@ -5,7 +5,7 @@
  * data: 3 steps to warm up, then STEPS (at most 1000). WIRE: the type in which gradients are sent
  * (f32); DISABLE: passes that are left out. Rank 0 prints a line for each step: milliseconds of the
  * step, those in which a collective was under way, those in which the rank waited for one; then
- * "memory" and the planned peak in bytes.
+ * "predicted" and what the plan says of the last two, "memory" and the planned peak in bytes.
  * Build: `cmake --build build --target comm_step`. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +117,8 @@ static void train(weir_device *d, weir_comm *c, const char *model, int steps,
     }
     check(weir_graph_stats_of(weir_step_graph(step), &planned));
     if (weir_comm_rank(c) == 0)
-        printf("memory %zu\n", planned.planned_peak_bytes);
+        printf("predicted %.3f %.3f\nmemory %zu\n", planned.wire_predicted_ms,
+               planned.exposed_predicted_ms, planned.planned_peak_bytes);
     weir_step_free(step);
     close_job(&j);
 }
