@@ -17,6 +17,7 @@
 #include "core/mem.h"
 #include "core/status.h"
 #include "core/trace.h"
+#include "device/comm/pace.h"
 
 enum {
     RING_BYTES = 256 << 10, BOX_NOTES = 64, LINE = 64, NAME_BYTES = 64, MAX_WORLD = 64,
@@ -78,13 +79,6 @@ static uint64_t load(const uint64_t *p)
 static void store(uint64_t *p, uint64_t v)
 {
     __atomic_store_n(p, v, __ATOMIC_RELEASE);
-}
-
-static void nap(long ns)
-{
-    const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-
-    (void)weir_env_get()->nanosleep(&t, NULL);
 }
 
 /* ---- rings ---- */
@@ -244,7 +238,7 @@ static bool local_begin(weir_comm_link *l, uint64_t n)
     local *const c = local_of(l);
 
     if (n == c->delay_at)
-        nap(c->delay_ms * 1000000L);
+        weir_nap(c->delay_ms * INT64_C(1000000));
     c->dropping = n == c->drop_at;
     return n != c->die_at;
 }
@@ -370,7 +364,7 @@ static weir_status host(weir_comm_link *l)
         if (is_seated(c->shared, missing))
             missing++;
         else
-            nap(NAP_NS);
+            weir_nap(NAP_NS);
     }
     if (missing < l->world)
         status = weir_fail(WEIR_ERR_COMM, "weir_comm_open: rank %d of %d has not come to %s in "
@@ -411,7 +405,7 @@ static bool is_ready(weir_comm_link *l)
             return true;
         if (!named)
             return false;
-        nap(NAP_NS);
+        weir_nap(NAP_NS);
     }
     return false;
 }
@@ -427,7 +421,7 @@ static weir_status join(weir_comm_link *l)
         unmap(c);
         if (status != WEIR_OK)
             return status;
-        nap(NAP_NS);
+        weir_nap(NAP_NS);
     }
     return weir_fail(WEIR_ERR_COMM, "weir_comm_open: rank 0 or another of %d has not come to %s in "
                      "time, was told of another world, or rank %d is taken", l->world, c->path,

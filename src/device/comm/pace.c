@@ -19,7 +19,7 @@ enum { LEAST_NS = 20000, MOST_NS = 400000, WAITED_NS = 50000 };
 
 void weir_nap(int64_t ns)
 {
-    const struct timespec t = {.tv_nsec = ns};
+    const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
     (void)weir_env_get()->nanosleep(&t, NULL);
 }
