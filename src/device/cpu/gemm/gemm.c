@@ -117,20 +117,19 @@ void weir_gemm_run_bias(const weir_gemm *g, const void *a, const void *b, const 
 
 /* ---- plan ---- */
 
-/* Selects our own kernels for g->shape. */
-static void take_own(weir_gemm *g)
+const weir_gemm_kernel *weir_gemm_own(weir_dtype dtype, const char **impl)
 {
     static const weir_gemm_kernels *const table[WEIR_ISA_COUNT] =
         WEIR_ISA_TABLE(&weir_gemm_kernels);
     static const char *const name[WEIR_ISA_COUNT] = {"own base", "own avx2", "own avx512"};
     const weir_isa           isa = weir_cpu_isa();
-    g->with = g->shape.dtype == WEIR_F32 ? &table[isa]->f32 : &table[isa]->f64;
-    g->impl = name[isa];
+    *impl = name[isa];
+    return dtype == WEIR_F32 ? &table[isa]->f32 : &table[isa]->f64;
 }
 
 static void plan_own(weir_gemm *g, double volume)
 {
-    take_own(g);
+    g->with = weir_gemm_own(g->shape.dtype, &g->impl);
     if (volume <= SMALL) {
         g->run = run_small;
         g->mr = ceil_div(g->shape.m, ceil_div(g->shape.m, ((const weir_gemm_kernel *)g->with)->mr));
@@ -214,7 +213,7 @@ bool weir_gemm_plan_halves(weir_gemm *g, const weir_gemm_shape *shape, const wei
                      .read_bias = types->biased ? read_of(types->bias, shape->dtype)
                                                 : WEIR_GEMM_AS_IS};
     g->shape.dtype = WEIR_F32;
-    take_own(g);
+    g->with = weir_gemm_own(g->shape.dtype, &g->impl);
     weir_gemm_blocks_plan(g, volume <= SERIAL);
     return true;
 }

@@ -21,6 +21,9 @@ struct weir_openblas;
 weir_status weir_gemm_libraries(weir_device *d, const char *variable, weir_gemm_want *want,
                                 const struct weir_openblas **blas);
 
+/* Our own kernels of f32 or f64 for this processor, or as WEIR_ISA asks, and their name. */
+const weir_gemm_kernel *weir_gemm_own(weir_dtype dtype, const char **impl);
+
 /* Plans a product. blas: NULL if OpenBLAS must not be used. */
 void weir_gemm_plan(weir_gemm *g, const weir_gemm_shape *shape, const struct weir_openblas *blas,
                     weir_gemm_want want);

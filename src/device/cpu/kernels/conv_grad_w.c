@@ -18,7 +18,6 @@
 #include "device/cpu/gemm/conv_patch.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/im2col.h"
-#include "device/cpu/isa.h"
 
 enum {
     DEPTH = 256,           /* target length of a product */
@@ -205,16 +204,13 @@ bool weir_conv_grad_w_suits(const weir_conv *c)
 
 weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out)
 {
-    static const weir_gemm_kernels *const table[] = WEIR_ISA_TABLE(&weir_gemm_kernels);
-    static const char *const              name[] = {"own base", "own avx2", "own avx512"};
-    const weir_isa                        isa = weir_cpu_isa();
-    const bool                            f32 = c->dtype == WEIR_F32;
+    const char   *impl;
     const int64_t reach = c->ow + (c->kw - 1) * c->dilation[1] - c->pad[1] - c->w;
     plan *const   p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
     *p = (plan){.c = *c,
-                .kernel = f32 ? &table[isa]->f32 : &table[isa]->f64,
+                .kernel = weir_gemm_own(c->dtype, &impl),
                 .size = weir_dtype_size(c->dtype),
                 .bias = bias,
                 .lead = max64(c->pad[1], max64(reach, 0))};
@@ -231,6 +227,6 @@ weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out)
                          .work = p->work,
                          .state = p,
                          .destroy = weir_mem_free,
-                         .impl = name[isa]};
+                         .impl = impl};
     return WEIR_OK;
 }

@@ -16,8 +16,7 @@
 #include "core/mem.h"
 #include "device/common/div.h"
 #include "device/cpu/gemm/conv_patch.h"
-#include "device/cpu/gemm/gemm_kernel.h"
-#include "device/cpu/isa.h"
+#include "device/cpu/gemm/gemm.h"
 
 enum {
     DEPTH_BYTES = 2048,        /* of a row of one product, at most */
@@ -245,16 +244,14 @@ bool weir_conv_rows_suits(const weir_conv *c)
 
 weir_status weir_conv_rows(const weir_conv *c, bool bias, weir_kernel *out)
 {
-    static const weir_gemm_kernels *const table[] = WEIR_ISA_TABLE(&weir_gemm_kernels);
-    static const char *const              name[] = {"own base", "own avx2", "own avx512"};
-    const weir_isa                        isa = weir_cpu_isa();
-    const int64_t                         patch = c->kh * c->kw * c->c;
-    plan *const                           p = weir_mem_zalloc(1, sizeof *p);
+    const int64_t patch = c->kh * c->kw * c->c;
+    const char   *impl;
+    plan *const   p = weir_mem_zalloc(1, sizeof *p);
 
     if (!p)
         return WEIR_ERR_NOMEM;
     *p = (plan){.c = *c,
-                .kernel = c->dtype == WEIR_F32 ? &table[isa]->f32 : &table[isa]->f64,
+                .kernel = weir_gemm_own(c->dtype, &impl),
                 .size = weir_dtype_size(c->dtype),
                 .bias = bias};
     const int64_t nr = p->kernel->nr, all = ceil_div(c->o, nr);
@@ -267,6 +264,6 @@ weir_status weir_conv_rows(const weir_conv *c, bool bias, weir_kernel *out)
                          .work = (size_t)p->strips * p->stride - LINE,
                          .state = p,
                          .destroy = weir_mem_free,
-                         .impl = name[isa]};
+                         .impl = impl};
     return WEIR_OK;
 }

@@ -411,19 +411,17 @@ static weir_gemm_read read_of(weir_dtype gates, weir_dtype weights)
 
 static weir_status choose(const weir_call *c, bool back, weir_kernel *out)
 {
-    static const weir_lstm_loops *const   loops[] = WEIR_ISA_TABLE(weir_lstm_loops);
-    static const weir_gemm_kernels *const kernels[] = WEIR_ISA_TABLE(&weir_gemm_kernels);
-    static const char *const              name[] = {"own base", "own avx2", "own avx512"};
-    const weir_isa                        isa = weir_cpu_isa();
-    static const weir_lstm_halves *const  halves[] = WEIR_ISA_TABLE(weir_lstm_halves);
-    const weir_desc *const                gates = &c->in[0].desc;
-    const weir_dtype                      type =
-        weir_is_half(gates->dtype) ? WEIR_F32 : gates->dtype;
-    plan *const                           p = weir_mem_zalloc(1, sizeof *p);
+    static const weir_lstm_loops *const  loops[] = WEIR_ISA_TABLE(weir_lstm_loops);
+    static const weir_lstm_halves *const halves[] = WEIR_ISA_TABLE(weir_lstm_halves);
+    const weir_isa                       isa = weir_cpu_isa();
+    const weir_desc *const               gates = &c->in[0].desc;
+    const weir_dtype type = weir_is_half(gates->dtype) ? WEIR_F32 : gates->dtype;
+    const char      *impl;
+    plan *const      p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
     p->loops = loops[isa][type];
-    p->kernel = type == WEIR_F32 ? &kernels[isa]->f32 : &kernels[isa]->f64;
+    p->kernel = weir_gemm_own(type, &impl);
     p->half = gates->dtype != type ? &halves[isa][gates->dtype == WEIR_BF16] : NULL;
     p->read = read_of(gates->dtype, c->in[1].desc.dtype);
     p->size = weir_dtype_size(type);
@@ -442,7 +440,7 @@ static weir_status choose(const weir_call *c, bool back, weir_kernel *out)
                                  flow_bytes(p, back ? GATES : 1),
                          .state = p,
                          .destroy = weir_mem_free,
-                         .impl = name[isa]};
+                         .impl = impl};
     return WEIR_OK;
 }
 
