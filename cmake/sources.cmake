@@ -43,7 +43,7 @@ weir_sources(cpu_isa src/device/cpu/kernels attention_loops_isa depthwise_w_isa 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad gradient_sum
     leaf_table tape)
 weir_sources(graph src/graph/compile agreement bucket_cuts buckets call_digest compile join_sums
-             recording run step text waiting)
+             measured_steps recording run step text waiting)
 weir_sources(graph src/graph/eager evict lineage rematerialize)
 weir_sources(graph src/graph/frontend autocast memory_format parts record share value)
 weir_sources(graph src/graph/ir format graph names session tensor_name touched)

@@ -63,9 +63,10 @@ typedef struct weir_plan_options {
      * stored times, and a larger budget never gives a slower plan. NULL: $WEIR_PLAN_CACHE; that
      * unset, or "": no cache. A faulty cache is no error: see weir_graph_stats. */
     const char *cache;
-    /* With a budget and policy auto: the number of steps to measure, call by call. If they differ
-     * from the prediction by over 10 %, the last of them plans the graph again from the
-     * measurements (within the budget, except for the host's heap during planning). 0: never. */
+    /* The number of steps to measure, call by call; 0: none. With a budget and policy auto, if they
+     * differ from the prediction by over 10 %, the last of them plans the graph again from the
+     * measurements (within the budget, except for the host's heap during planning). In a graph with
+     * collectives, exposed_predicted_ms follows from the measured computing from then on. */
     int profile_steps;
     /* The budget is one for all graphs of the device that are planned with this option (or under
      * the budget of weir_device_set_budget): each run counts all persistent tensors that are on the
@@ -198,10 +199,11 @@ typedef struct weir_graph_stats {
     size_t         first_half;         /* instructions before the stop of weir_graph_stop */
     size_t         collectives;        /* of the plan, among its instructions */
     /* Of a step, if how long each of them takes is known: by weir_comm_measure before the recording
-     * ended, or on a simulated device; else 0. */
+     * ended, or on a simulated device; else 0. Computing takes its estimated times, until
+     * profile_steps has measured it. */
     double         wire_predicted_ms;  /* in which a collective is under way */
-    double         exposed_predicted_ms;       /* in which computing, by its estimated times, waits
-                                                * for one: beside predicted_ms */
+    double         exposed_predicted_ms;       /* in which computing waits for one: beside
+                                                * predicted_ms */
 } weir_graph_stats;
 
 /* Fills s with the numbers of an ended recording; ERR_STATE before weir_graph_end. */

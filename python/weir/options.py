@@ -71,10 +71,10 @@ def plan_options(level: int = 0, disable: str | Iterable[str] | None = None,
     docs/user/policies.md). placement: how offsets are found ("auto", "tstack", "exact", ...).
     measure: kernels are timed while planning, else times are estimated. cache: a folder that keeps
     plans; "": none; None: $WEIR_PLAN_CACHE. guided: the number of steps to measure, after which the
-    graph is planned again if their times differ from the prediction. shared_budget: the budget is
-    one for all graphs of the device that are planned with this option; a percentage is a share of
-    what they take together without a budget. No option changes a bit of
-    what is computed, except policies that say so.
+    graph is planned again if their times differ from the prediction, and collectives are predicted
+    from them. shared_budget: the budget is one for all graphs of the device that are planned with
+    this option; a percentage is a share of what they take together without a budget. No option
+    changes a bit of what is computed, except policies that say so.
     """
     if unknown:
         raise TypeError(f"unknown plan option {next(iter(unknown))!r} (expected level, disable, "

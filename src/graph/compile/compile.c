@@ -6,6 +6,7 @@
 #include "core/status.h"
 #include "device/device.h"
 #include "graph/compile/buckets.h"
+#include "graph/compile/measured_steps.h"
 #include "graph/ir/pass_set.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
@@ -103,7 +104,9 @@ static weir_status plan(weir_graph *g, uint32_t passes, const weir_plan_options 
     if (options->budget)
         WEIR_TRY(weir_budget_apply(g, passes, options));
     WEIR_TRY(weir_region_apply(g, passes));
-    return weir_plan_settle(g);
+    WEIR_TRY(weir_plan_settle(g));
+    weir_measured_steps_begin(g, options->profile_steps);
+    return WEIR_OK;
 }
 
 /* Checks the options and runs the passes. */
@@ -163,6 +166,7 @@ weir_status weir_plan_needs(weir_graph *g, uint32_t passes, const weir_plan_opti
 static void restore_nodes(weir_graph *g)
 {
     weir_replan_free(g);                /* its record has the nodes while steps are measured */
+    g->to_measure = 0;
     weir_graph_revert(g, &g->shared->before);
     weir_plan_join_collectives(g);
     g->lossy = 0;

@@ -1,16 +1,16 @@
 /* run.c - runs a planned graph, whole or in two halves: offloads, binds and notes changes before
- * the run, and hands measured times to replanning after it. */
+ * the run, and uses the times of measured steps after it. */
 #include "core/status.h"
 #include "device/memory/arena.h"
 #include "device/memory/pool.h"
 #include "graph/compile/agreement.h"
 #include "graph/compile/compile.h"
+#include "graph/compile/measured_steps.h"
 #include "graph/compile/waiting.h"
 #include "graph/eager/evict.h"
 #include "graph/frontend/parts.h"
 #include "graph/ir/session.h"
 #include "graph/memory/budget/budget.h"
-#include "graph/memory/budget/replan.h"
 #include "graph/memory/budget/shared.h"
 #include "graph/plan/plan.h"
 #include "graph/runtime/execute.h"
@@ -158,7 +158,7 @@ static bool is_profiled(const weir_graph *g)
 {
     const weir_session *const s = g->session;
 
-    return g->replan || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
+    return g->to_measure > 0 || (s->verbosity > 0 && g->runs >= (uint64_t)s->skip);
 }
 
 /* The position of the random stream after a run that began at rng. */
@@ -194,8 +194,8 @@ weir_status weir_graph_run(weir_graph *g)
     WEIR_TRY(prepare("weir_graph_run", g, false, &whole));
     WEIR_TRY(begin_run(g, whole, is_profiled(g), &rng));
     g->completed++;
-    if (g->replan)
-        weir_replan_step(g);
+    if (g->to_measure > 0)
+        weir_measured_step(g);
     return WEIR_OK;
 }
 
@@ -254,8 +254,8 @@ weir_status weir_graph_run_rest(weir_graph *g)
     weir_device_arena_merge(g->dev, &aside);
     WEIR_TRY(status);
     g->completed++;
-    if (g->replan)
-        weir_replan_step(g);
+    if (g->to_measure > 0)
+        weir_measured_step(g);
     return WEIR_OK;
 }
 

@@ -148,6 +148,7 @@ struct weir_graph {
     double              began, record_ms, plan_ms;
     struct weir_recorded_step *form;   /* as recorded, before the passes; NULL while recording */
     struct weir_plan   *plan;
+    int                 to_measure; /* steps that are still to be timed: measured_steps.h */
     struct weir_replan *replan;   /* while steps are timed for replanning; else NULL */
     struct weir_shared_budget *shared;  /* owned; NULL: the budget is this graph's alone, or none */
     double              measured; /* seconds of a timed step */

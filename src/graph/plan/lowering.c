@@ -176,6 +176,7 @@ void weir_plan_free(weir_plan *p)
     weir_mem_free(p->pointers);
     weir_mem_free(p->scheduled);
     weir_vec_free(&p->wire);
+    weir_mem_free(p->computing);
     weir_ref_drop(p->reasons);
     weir_mem_free(p);
 }

@@ -73,6 +73,8 @@ typedef struct weir_plan {
     char         *unrecorded;   /* the sentence of that failure; NULL: none, or no memory for it */
     uint32_t      passes;       /* bit i: pass i ran (ir/pass_set.h) */
     weir_wire_spans wire;       /* its collectives in the order of their starts */
+    double       *computing;    /* [n] seconds of the instructions, as measured; NULL: their times
+                                 * are estimated */
     double        extra_seconds;    /* of recomputation and waits, as planned */
     double        seconds;      /* of a step, as planned; 0: no budget */
     const char   *placement;    /* requested strategy; NULL: auto */
@@ -137,6 +139,11 @@ void weir_plan_succeed(weir_plan *p, weir_plan *old);
 /* Fills p->wire (wire_time.c). */
 weir_status weir_plan_predict_wire(weir_plan *p);
 
+/* Fills p->computing with the mean times that kernels took in the runs over which `profiled`, a
+ * plan of the same graph or p itself, was profiled. A kernel that did not run there has its
+ * estimate. ERR_NOMEM with p as it was. */
+weir_status weir_plan_take_times(weir_plan *p, const weir_plan *profiled);
+
 /* Bytes of a collective's operand. */
 size_t weir_plan_wire_bytes(const weir_plan *p, const weir_wire_span *w);
 
@@ -147,8 +154,8 @@ bool weir_plan_wire_known(const weir_plan *p);
 void weir_plan_wire_sums(const weir_plan *p, double *seconds, double *exposed);
 
 /* Fills at[n + 1] with the seconds after the start of the step at which each instruction begins,
- * and the step ends: by estimated times and the waits of p->wire, or by profiled ones, which have
- * the waits in them. */
+ * and the step ends: by the expected times that p->wire follows from and its waits, or by profiled
+ * ones, which have the waits in them. */
 void weir_plan_estimated_times(const weir_plan *p, double *at);
 void weir_plan_profiled_times(const weir_plan *p, double *at);
 

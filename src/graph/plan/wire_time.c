@@ -1,9 +1,13 @@
 /* wire_time.c - predicts how long a plan's collectives take, and how long computing waits for them.
  *
  * Two clocks, computing and the wire: a collective begins when the wire is free and computing has
- * reached its start; computing goes on at its wait once it is done. Calls take what the device's
- * rates say, collectives what their communicator expects. Copies to and from the offload store go
- * beside both and are left out. On a simulated device this is what a run takes, but for these. */
+ * reached its start; computing goes on at its wait once it is done. Calls take what was measured of
+ * their kernels or, until then, what the device's rates say; collectives what their communicator
+ * expects, which was measured on an idle wire: one that ranks hold up by being late or by computing
+ * takes longer, and not by a factor that lasts. Copies to and from the offload store go beside both
+ * and are left out. On a simulated device this is what a run takes, but for these. */
+#include <stdlib.h>
+
 #include "core/attr.h"
 #include "device/collective.h"
 #include "graph/plan/plan.h"
@@ -90,11 +94,16 @@ bool weir_plan_wire_known(const weir_plan *p)
     return true;
 }
 
-/* Estimated seconds of an instruction without waits. */
-static double own_seconds(const weir_rates *rates, const weir_instr *ins)
+/* Expected seconds of instruction i without waits. */
+static double own_seconds(const weir_plan *p, const weir_rates *rates, uint32_t i)
 {
-    return weir_spill_attr_of(ins->call.op, ins->call.attr) ? 0
-                                                            : weir_rates_seconds(rates, &ins->call);
+    const weir_call *const call = &p->instr[i].call;
+
+    if (weir_spill_attr_of(call->op, call->attr))
+        return 0;
+    if (p->computing && !(call->def->flags & WEIR_COLLECTIVE))
+        return p->computing[i];
+    return weir_rates_seconds(rates, call);
 }
 
 weir_status weir_plan_predict_wire(weir_plan *p)
@@ -115,11 +124,78 @@ weir_status weir_plan_predict_wire(weir_plan *p)
     if (!c.end)
         return WEIR_ERR_NOMEM;
     for (uint32_t i = 0; i < p->n; i++) {
-        c.compute += own_seconds(&rates, &p->instr[i]);
+        c.compute += own_seconds(p, &rates, i);
         if (p->instr[i].call.def->flags & WEIR_COLLECTIVE)
             pass(&c, i, &next);
     }
     weir_mem_free(c.end);
+    return WEIR_OK;
+}
+
+/* ---- measured times ---- */
+
+/* All runs of a kernel. */
+typedef struct kernel_time {
+    uintptr_t kernel;
+    double    seconds;
+    uint64_t  runs;
+} kernel_time;
+
+static int by_kernel(const void *x, const void *y)
+{
+    const kernel_time *a = x, *b = y;
+
+    return (a->kernel > b->kernel) - (a->kernel < b->kernel);
+}
+
+/* Adds up the times of each kernel; returns the number of kernels. */
+static uint32_t merge_times(kernel_time *t, uint32_t n)
+{
+    uint32_t kernels = 0;
+
+    qsort(t, n, sizeof *t, by_kernel);
+    for (uint32_t i = 0; i < n; i++)
+        if (kernels > 0 && t[kernels - 1].kernel == t[i].kernel) {
+            t[kernels - 1].seconds += t[i].seconds;
+            t[kernels - 1].runs += t[i].runs;
+        } else {
+            t[kernels++] = t[i];
+        }
+    return kernels;
+}
+
+/* Lists the times of the kernels that a profiled plan has run; NULL without memory. */
+static kernel_time *times_of(const weir_plan *p, uint32_t *kernels)
+{
+    kernel_time *const t = weir_mem_alloc((p->n + 1u) * sizeof *t);
+
+    for (uint32_t i = 0; t && i < p->n; i++)
+        t[i] = (kernel_time){(uintptr_t)p->instr[i].kernel, p->instr[i].seconds, p->profiled};
+    *kernels = t ? merge_times(t, p->n) : 0;
+    return t;
+}
+
+weir_status weir_plan_take_times(weir_plan *p, const weir_plan *profiled)
+{
+    const weir_rates   rates = p->dev->ops->rates(p->dev);
+    uint32_t           kernels;
+    kernel_time *const times = times_of(profiled, &kernels);
+    double *const      computing = weir_mem_alloc((p->n + 1u) * sizeof *computing);
+
+    if (!times || !computing) {
+        weir_mem_free(times);
+        weir_mem_free(computing);
+        return WEIR_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        const kernel_time        want = {.kernel = (uintptr_t)p->instr[i].kernel};
+        const kernel_time *const t = bsearch(&want, times, kernels, sizeof *times, by_kernel);
+        computing[i] = t && t->runs > 0 ? t->seconds / (double)t->runs
+                                        : weir_rates_seconds(&rates, &p->instr[i].call);
+    }
+    weir_mem_free(times);
+    weir_mem_free(p->computing);
+    p->computing = computing;
     return WEIR_OK;
 }
 
@@ -158,7 +234,7 @@ void weir_plan_estimated_times(const weir_plan *p, double *at)
     const weir_rates rates = p->dev->ops->rates(p->dev);
 
     for (uint32_t i = 0; i < p->n; i++)
-        at[i] = own_seconds(&rates, &p->instr[i]);
+        at[i] = own_seconds(p, &rates, i);
     at[p->n] = 0;
     for (uint32_t k = 0; k < p->wire.n; k++)
         at[p->wire.at[k].wait] += later(0, p->wire.at[k].exposed);

@@ -88,6 +88,53 @@ CASE(times_of_instructions_have_the_waits_in_them)
     summed_close(&s);
 }
 
+/* Products that took 2, 4 and 6 ms in two profiled runs hide 12 ms of the sum. */
+CASE(measured_products_hide_more)
+{
+    summed s;
+
+    if (summed_open(&s, SUMMED_MACHINE ",world=4," SUMMED_NETWORK, NULL)) {
+        weir_plan *const p = s.g->plan;
+        double           at[16], product_ms = 0;
+        weir_graph_stats stats;
+        CHECK_OR_RETURN(p->n < ARRAY_LENGTH(at));
+        p->profiled = 2;
+        for (uint32_t i = 0; i < p->n; i++)
+            p->instr[i].seconds =
+                2e-3 * (p->instr[i].call.op == WEIR_OP_MATMUL ? product_ms += 2 : 1);
+        CHECK_OK(weir_plan_take_times(p, p));
+        CHECK_OK(weir_plan_predict_wire(s.g->plan));
+        CHECK_OK(weir_graph_stats_of(s.g, &stats));
+        CHECK_NEAR(stats.wire_predicted_ms, SUMMED_MS, 1e-9);
+        CHECK_NEAR(stats.exposed_predicted_ms, SUMMED_MS - 12, 1e-9);
+        weir_plan_estimated_times(p, at);
+        CHECK_NEAR(at[p->wire.at[0].wait], 13e-3, 1e-12);
+    }
+    summed_close(&s);
+}
+
+/* What is measured in one plan is used in another: of kernels that both have. */
+CASE(another_plan_takes_the_times_of_its_kernels)
+{
+    summed s;
+
+    if (summed_open(&s, SUMMED_MACHINE ",world=4," SUMMED_NETWORK, NULL)) {
+        weir_plan *const p = s.g->plan;
+        p->profiled = 1;
+        for (uint32_t i = 0; i < p->n; i++)
+            p->instr[i].seconds = 5e-3;
+        weir_graph *const g = weir_graph_begin(s.d);
+        weir_keep(weir_sqrt(weir_matmul(s.w, s.w)));
+        if (CHECK_OK(weir_graph_end(g, NULL)) && CHECK(g->plan->n == 2)) {
+            CHECK_OK(weir_plan_take_times(g->plan, p));
+            CHECK_NEAR(g->plan->computing[0], 5e-3, 1e-12);
+            CHECK_NEAR(g->plan->computing[1], 1e-3, 1e-12);
+        }
+        weir_graph_free(g);
+    }
+    summed_close(&s);
+}
+
 /* A large sum holds back nothing: the small ones behind it start meanwhile, and computing waits for
  * all of them at the end alone. */
 CASE(small_sums_start_behind_a_large_one)
@@ -160,7 +207,7 @@ static weir_status record(void *ctx)
 }
 
 /* A run takes what its calls and the predicted waits take, under a budget too. */
-static void train_simulated(const char *budget, const char *order)
+static void train_simulated(const char *budget, const char *order, int profile_steps)
 {
     weir_device *const d = weir_device_open("sim:p100,world=16,node=4,wire=3.1e9,alpha=20e-6",
                                             &(weir_device_options){.threads = 1});
@@ -179,7 +226,11 @@ static void train_simulated(const char *budget, const char *order)
     weir_graph *const g = weir_graph_begin(d);
     CHECK_OK(record(&t));
     if (CHECK_OK(weir_graph_end(g, &(weir_plan_options){.budget = budget,
-                                                        .policy = "checkpoint:memory"}))) {
+                                                        .policy = "checkpoint:memory",
+                                                        .profile_steps = profile_steps}))) {
+        for (int step = 0; step < profile_steps; step++)
+            CHECK_OK(weir_graph_run(g));
+        CHECK(g->to_measure == 0 && !g->plan->computing);
         const weir_rates rates = d->ops->rates(d);
         double           calls = 0;
         size_t           measured;
@@ -210,9 +261,16 @@ static void train_simulated(const char *budget, const char *order)
 
 CASE(a_simulated_step_takes_what_is_predicted)
 {
-    train_simulated(NULL, "serial");
-    train_simulated(NULL, "tree");
-    train_simulated("105%", "serial");
+    train_simulated(NULL, "serial", 0);
+    train_simulated(NULL, "tree", 0);
+    train_simulated("105%", "serial", 0);
+}
+
+CASE(measured_steps_of_a_simulated_machine_change_no_prediction)
+{
+    train_simulated(NULL, "serial", 3);
+    train_simulated("105%", "serial", 2);
+    train_simulated("6720000", "serial", 2);
 }
 
 /* ---- real ranks ---- */
@@ -284,4 +342,49 @@ CASE(a_transport_is_known_once_it_is_measured)
     rank all[RANKS_MOST];
 
     ranks_run(all, 2, NULL, measured_body, NULL);
+}
+
+/* The first of two steps only warms caches: its times are dropped. The products that hide a part of
+ * the sum then take what they took in the second. */
+static void profiled_body(rank *r)
+{
+    const weir_plan_options how = {.profile_steps = 2};
+    const weir_desc         square = weir_2d(WEIR_F32, SUMMED_N, SUMMED_N);
+    double                  constant, per_byte;
+    weir_graph_stats        stats;
+
+    CHECK_OR_RETURN(r->c != NULL);
+    CHECK_OK(weir_comm_measure(r->c, &constant, &per_byte));
+    weir_tensor *const x = weir_input(r->d, square), *const w = weir_input(r->d, square);
+    CHECK_OK(weir_write_fill(x, 1));
+    CHECK_OK(weir_write_fill(w, 1));
+    weir_graph *const  g = weir_graph_begin(r->d);
+    weir_tensor *const sum = weir_all_reduce(r->c, weir_exp(x));
+    weir_keep(weir_mul(sum, weir_matmul(w, w)));
+    if (CHECK_OK(weir_graph_end(g, &how))) {
+        double hidden = 0;
+        for (int step = 0; step < 3; step++) {
+            CHECK(g->to_measure == (step < 2 ? 2 - step : 0));
+            CHECK_OK(weir_graph_run(g));
+            CHECK_OK(weir_graph_stats_of(g, &stats));
+            CHECK((stats.measured_ms > 0) == (step > 0) && stats.replanned == 0);
+            CHECK(g->plan->profiled == 0 && (g->plan->computing != NULL) == (step > 0));
+        }
+        const weir_wire_span *const s = &g->plan->wire.at[0];
+        for (uint32_t i = s->start + 1; i < s->wait; i++)
+            hidden += g->plan->computing[i];
+        CHECK(g->plan->wire.n == 1 && hidden > 0);
+        CHECK_NEAR(s->exposed, s->seconds > hidden ? s->seconds - hidden : 0, 1e-9);
+        CHECK_NEAR(stats.exposed_predicted_ms, 1e3 * s->exposed, 1e-9);
+    }
+    weir_graph_free(g);
+    weir_release(x);
+    weir_release(w);
+}
+
+CASE(measured_steps_tell_what_hides_a_sum)
+{
+    rank all[RANKS_MOST];
+
+    ranks_run(all, 2, NULL, profiled_body, NULL);
 }

@@ -360,7 +360,7 @@ weir_status weir_budget_apply(weir_graph *g, uint32_t passes, const weir_plan_op
     weir_budget_context *const won = f.answers ? &f : &all;
     g->cache = all.cache.use != WEIR_CACHE_OFF ? all.cache.use : f.cache.use;
     if (status == WEIR_OK && options->profile_steps > 0 && f.decisions && all.movable == SIZE_MAX)
-        status = weir_replan_new(&f, options);
+        status = weir_replan_new(&f, options->policy);
     else if (status == WEIR_OK && won->answers)
         status = weir_reasons_keep(g, won->answers, &won->widest, &won->answer, &won->tensor_of,
                                    won->old.storages);

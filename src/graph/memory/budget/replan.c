@@ -1,12 +1,11 @@
-/* replan.c - measures the first steps, which run under the plan from estimates, call by call; then
- * plans the graph again with those times (measured and guided execution in Capuchin, Peng and
+/* replan.c - plans a graph again from the times of its first steps, which ran under the plan from
+ * estimates and were measured call by call (measured and guided execution in Capuchin, Peng and
  * others, ASPLOS 2020).
  *
- * The time of a call is the median of its runs; the first of several steps only warms caches and
- * does not count. The running plan is rated by the measured times as well and stays unless the new
- * one is faster. The graph keeps the running plan until the new one is complete, so after a failure
- * it continues as before, within its budget. Planning uses heap memory of the host, not the
- * arena. */
+ * The time of a call is the median of its runs. The running plan is rated by the measured times as
+ * well and stays unless the new one is faster. The graph keeps the running plan until the new one
+ * is complete, so after a failure it continues as before, within its budget. Planning uses heap
+ * memory of the host, not the arena. */
 #include "graph/memory/budget/replan.h"
 
 #include <math.h>
@@ -22,20 +21,19 @@
 /* Relative difference of a step's time from the prediction from which on replanning pays off. */
 #define TOLERANCE 0.10
 
-weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options)
+weir_status weir_replan_new(weir_budget_context *f, const char *policy)
 {
     weir_replan *const replan = weir_mem_zalloc(1, sizeof *replan);
 
-    if (replan && options->policy)
-        replan->policy = weir_mem_strdup(options->policy);
-    if (!replan || (options->policy && !replan->policy)) {
+    if (replan && policy)
+        replan->policy = weir_mem_strdup(policy);
+    if (!replan || (policy && !replan->policy)) {
         weir_mem_free(replan);
         return WEIR_ERR_NOMEM;
     }
     replan->f = *f;
     replan->f.answers = f->answers == &f->timed ? &replan->f.timed : &replan->f.problem;
     replan->f.answer.p = replan->f.answers;
-    replan->steps = options->profile_steps;
     f->g->replan = replan;
     *f = (weir_budget_context){0};
     return WEIR_OK;
@@ -241,6 +239,8 @@ static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t 
         status = replan_graph(replan, &fits);
     }
     if (fits && weir_plan_settle(g) == WEIR_OK) {
+        if (weir_plan_waits_known(plan))
+            (void)weir_plan_take_times(g->plan, plan);
         weir_revert_record gone = running;
         weir_applied_nodes_free(running.nodes, running.n);
         weir_revert_record_free(&gone);
@@ -266,26 +266,18 @@ static weir_status exchange(weir_replan *replan, const weir_sample *s, uint32_t 
     return status;
 }
 
-void weir_replan_step(weir_graph *g)
+void weir_replan_graph(weir_graph *g)
 {
     weir_replan *const replan = g->replan;
-    weir_plan *const  plan = g->plan;
-    double            sum;
+    weir_plan *const   plan = g->plan;
+    double             sum;
+    weir_sample *const s = samples_of(replan, plan, &sum);
 
-    replan->steps--;
-    if (replan->steps == 0) {
-        weir_sample *const s = samples_of(replan, plan, &sum);
-        g->measured = s ? sum : 0;
-        if (s && fabs(sum - plan->seconds) > TOLERANCE * plan->seconds)
-            (void)exchange(replan, s, plan->n);
-        weir_mem_free(s);
-        (void)weir_reasons_keep(g, replan->f.answers, &replan->f.widest, &replan->f.answer,
-                                &replan->f.tensor_of, replan->f.old.storages);
-        weir_replan_free(g);
-    }
-    if (g->plan == plan && (!g->replan || plan->profiled == 1)) {
-        plan->profiled = 0;
-        for (uint32_t i = 0; i < plan->n; i++)
-            plan->instr[i].seconds = 0;
-    }
+    g->measured = s ? sum : 0;
+    if (s && fabs(sum - plan->seconds) > TOLERANCE * plan->seconds)
+        (void)exchange(replan, s, plan->n);
+    weir_mem_free(s);
+    (void)weir_reasons_keep(g, replan->f.answers, &replan->f.widest, &replan->f.answer,
+                            &replan->f.tensor_of, replan->f.old.storages);
+    weir_replan_free(g);
 }

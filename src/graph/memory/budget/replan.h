@@ -10,19 +10,18 @@ typedef double (*weir_replan_clock)(void *ctx, const weir_call *c, double second
 typedef struct weir_replan {
     weir_budget_context f;      /* with the recorded nodes and the decisions */
     char               *policy; /* its name and variant, owned; NULL: auto */
-    int                 steps;  /* steps still to be measured */
     weir_replan_clock   clock;  /* NULL: seconds as measured */
     void               *ctx;
 } weir_replan;
 
 /* Gives the graph to which f has applied a schedule a replan record, which takes over the contents
- * of f and leaves it {0}. Returns WEIR_OK, or ERR_NOMEM with f unchanged. */
-weir_status weir_replan_new(weir_budget_context *f, const weir_plan_options *options);
+ * of f and leaves it {0}. policy: its name and variant; NULL: auto. Returns WEIR_OK, or ERR_NOMEM
+ * with f unchanged. */
+weir_status weir_replan_new(weir_budget_context *f, const char *policy);
 
-/* Must be called after each measured step of a graph with a replan record (option `profile_steps`).
- * After the last of these steps it plans the graph again and frees the record; a failure keeps the
- * old plan. */
-void weir_replan_step(weir_graph *g);
+/* Plans a graph with a replan record again if the profiled runs of its plan took another time than
+ * predicted, and frees the record; a failure keeps the old plan. */
+void weir_replan_graph(weir_graph *g);
 void weir_replan_free(weir_graph *g);
 
 #endif
