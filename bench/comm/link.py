@@ -12,7 +12,8 @@ to the rate by `tc` (tbf). In each round every way trains in turn, as two proces
                    bf16 (ddp.py)
 and a rank alone, which sends nothing. Columns: the median step; wire: milliseconds in which a
 collective was under way; exposed: those in which the step waited for one; both as the plan predicts
-them; and ratios of the rounds' medians, by their median. Needs root, `ip`, `tc`, MPICH; --torch: a
+them from the steps before, and as it estimates them before the first; and ratios of the rounds'
+medians, by their median. Needs root, `ip`, `tc`, MPICH; --torch: a
 Python with torch, without which DDP is left out. Where namespaces are refused it says so and ends.
 """
 import argparse
@@ -68,7 +69,8 @@ def numbers(text):
 
 
 def weir(link, build, model, steps, *options):
-    """[step, wire, exposed, predicted wire, predicted exposed] of each step, in ms."""
+    """[step, wire, exposed, predicted wire and exposed, estimated wire and exposed] of each step,
+    in ms."""
     command = ["mpirun.mpich"]
     for r in (0, 1):
         step = [os.path.join(build, "comm_step"), model, str(steps), *options]
@@ -84,7 +86,7 @@ def weir(link, build, model, steps, *options):
             raise SystemExit("link: the ranks have failed")
     ranks.terminate()       # MPICH may hang in MPI_Finalize over TCP
     ranks.communicate()
-    predicted = [float(word) for word in lines[-2].split()[1:]]
+    predicted = [float(word) for line in lines[-3:-1] for word in line.split()[1:]]
     return [step + predicted for step in numbers("".join(lines))]
 
 
@@ -130,11 +132,11 @@ def measure(rate, model, args):
         ways = ways_of(link, args, model)
         rounds = [{name: medians(way()) for name, way in ways.items()} for _ in range(args.rounds)]
     for name in ways:
-        row = medians([each[name] for each in rounds]) + [None] * 4
+        row = medians([each[name] for each in rounds]) + [None] * 6
         ratio = "-"
         if args.torch:
             ratio = f"{statistics.median(e[name][0] / e['DDP, f32'][0] for e in rounds):.2f}"
-        times = " | ".join("-" if ms is None else f"{ms:.0f}" for ms in row[1:5])
+        times = " | ".join("-" if ms is None else f"{ms:.0f}" for ms in row[1:7])
         print(f"| {rate} | {model} | {name} | {row[0]:.0f} | {times} | {ratio} |", flush=True)
 
 
@@ -154,7 +156,8 @@ def main():
         print("link: left out, namespaces of networks are refused here")
         return
     print("| link | model | way | step, ms | wire, ms | exposed, ms | wire, predicted | "
-          "exposed, predicted | / DDP, f32 |\n|---|---|---|---:|---:|---:|---:|---:|---:|")
+          "exposed, predicted | wire, estimated | exposed, estimated | / DDP, f32 |\n"
+          "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for rate in args.rates.split(","):
         for model in args.models.split(","):
             measure(rate, model, args)

@@ -3,10 +3,11 @@
  * `prediction [RANKS [ROUNDS]]`: that many processes (2) train the perceptron of overlap.c, 784-
  * 1024-1024-1024-10, batch 64 and one thread each, over local:, with the pass `overlap` and without
  * it, ROUNDS (21) steps. Before, weir_comm_measure fits the wire, and rank 0 times the step of one
- * process while the others sleep. Two predictions stand beside the medians of rank 0:
+ * process while the others sleep. Predictions stand beside the medians of rank 0:
  *
- *   plan       wire_predicted_ms and exposed_predicted_ms of weir_graph_stats, whose computing is
- *              the device's estimate; its step is the measured one of one process and the wait
+ *   plan       wire_predicted_ms and exposed_predicted_ms of weir_graph_stats after five measured
+ *              steps (profile_steps); its step is the measured one of one process and the wait
+ *   estimated  the same before them, by the device's estimate of computing and the fitted wire
  *   simulated  a device sim: with the fitted wire, and rates by which the step of one rank takes
  *              what was measured
  *
@@ -20,7 +21,7 @@
 #include "timing.h"
 #include "weir.h"
 
-enum { BATCH = 64, IN = 784, WIDE = 1024, OUT = 10, WARM = 3, MOST = 1000 };
+enum { BATCH = 64, IN = 784, WIDE = 1024, OUT = 10, WARM = 5, MOST = 1000 };
 
 typedef struct training {
     weir_model  *model;
@@ -53,7 +54,8 @@ static weir_status minimize(void *ctx)
 /* comm NULL: one process. */
 static void open_training(training *t, weir_device *d, weir_comm *comm, const char *disable)
 {
-    const weir_step_options how = {.graph = true, .plan = {.disable = disable}};
+    const weir_step_options how = {.graph = true,
+                                   .plan = {.disable = disable, .profile_steps = WARM}};
 
     t->model = weir_model_new(d);
     t->net = weir_mlp_new(t->model, 5, (int64_t[]){IN, WIDE, WIDE, WIDE, OUT});
@@ -85,8 +87,9 @@ static void count(const weir_comm *c, weir_comm_stats *s)
         check(weir_comm_stats_of(c, s));
 }
 
-/* Medians of the steps' times, by the clock of the machine. */
-static times measure(training *t, const weir_comm *c, int rounds)
+/* Medians of the steps' times, by the clock of the machine. *estimated: what the first step's plan
+ * says. */
+static times measure(training *t, const weir_comm *c, int rounds, weir_graph_stats *estimated)
 {
     static double   step[MOST], wire[MOST], exposed[MOST];
     weir_comm_stats before, after;
@@ -98,6 +101,8 @@ static times measure(training *t, const weir_comm *c, int rounds)
         check(weir_step_run(t->step));
         step[at] = now_ms() - begin;
         count(c, &after);
+        if (i == -WARM)
+            check(weir_graph_stats_of(weir_step_graph(t->step), estimated));
         wire[at] = after.wire_ms - before.wire_ms;
         exposed[at] = after.waited_ms - before.waited_ms;
     }
@@ -151,32 +156,40 @@ static void print_row(const char *sums, const char *what, times t, const times *
         printf(" | | |\n");
 }
 
+static void print_plan(const char *sums, const char *what, const weir_graph_stats *s, double one_ms,
+                       const times *real)
+{
+    print_row(sums, what, (times){one_ms + s->exposed_predicted_ms, s->wire_predicted_ms,
+                                  s->exposed_predicted_ms}, real);
+}
+
 /* One way of summing: measured by all ranks, predicted and printed by rank 0. */
 static void compare_one(weir_device *d, weir_comm *c, const char *disable, double one_ms,
                         const char *machine, int rounds)
 {
     const char *const sums = disable ? "waited for at once" : "beside computing";
     training          t;
-    weir_graph_stats  plan;
+    weir_graph_stats  plan, estimated;
 
     open_training(&t, d, c, disable);
-    const times real = measure(&t, c, rounds);
+    const times real = measure(&t, c, rounds, &estimated);
     check(weir_graph_stats_of(weir_step_graph(t.step), &plan));
     close_training(&t);
     if (weir_comm_rank(c) > 0)
         return;
     print_row(sums, "measured", real, NULL);
-    print_row(sums, "plan", (times){one_ms + plan.exposed_predicted_ms, plan.wire_predicted_ms,
-                                    plan.exposed_predicted_ms}, &real);
+    print_plan(sums, "plan", &plan, one_ms, &real);
+    print_plan(sums, "estimated", &estimated, one_ms, &real);
     print_row(sums, "simulated", simulate(machine, disable), &real);
 }
 
 static double measure_alone(weir_device *d, int rounds)
 {
-    training t;
+    training         t;
+    weir_graph_stats estimated;
 
     open_training(&t, d, NULL, NULL);
-    const times one = measure(&t, NULL, rounds);
+    const times one = measure(&t, NULL, rounds, &estimated);
     close_training(&t);
     return one.step;
 }

@@ -2,10 +2,12 @@
  *
  * `comm_step MODEL STEPS [WIRE [DISABLE]]` joins the ranks of a launcher ("auto") with one thread
  * and trains resnet18 (32 px, batch 32) or gpt (6 layers of 384, 256 tokens, batch 8) on random
- * data: 3 steps to warm up, then STEPS (at most 1000). WIRE: the type in which gradients are sent
- * (f32); DISABLE: passes that are left out. Rank 0 prints a line for each step: milliseconds of the
- * step, those in which a collective was under way, those in which the rank waited for one; then
- * "predicted" and what the plan says of the last two, "memory" and the planned peak in bytes.
+ * data: 5 steps to warm up, of which the plan's predictions are made (profile_steps), then STEPS
+ * (at most 1000). WIRE: the type in which gradients are sent (f32); DISABLE: passes that are left
+ * out. Rank 0 prints a line for each step: milliseconds of the step, those in which a collective
+ * was under way, those in which the rank waited for one; then "predicted" and what the plan says of
+ * the last two, "estimated" and what it said before the first step, "memory" and the planned peak
+ * in bytes.
  * Build: `cmake --build build --target comm_step`. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 #include "timing.h"
 #include "weir.h"
 
-enum { WARM = 3, MOST = 1000 };
+enum { WARM = 5, MOST = 1000 };
 
 /* A model in training, and the shape of its batch. */
 typedef struct job {
@@ -99,8 +101,9 @@ static void run_one(weir_step *step, const weir_comm *c, bool counts)
 static void train(weir_device *d, weir_comm *c, const char *model, int steps,
                   const weir_parallel_options *options, const char *disable)
 {
-    const weir_step_options how = {.graph = true, .plan = {.disable = disable}};
-    weir_graph_stats        planned;
+    const weir_step_options how = {.graph = true,
+                                   .plan = {.disable = disable, .profile_steps = WARM}};
+    weir_graph_stats        estimated, predicted;
     job                     j;
 
     open_job(&j, d, model);
@@ -114,11 +117,15 @@ static void train(weir_device *d, weir_comm *c, const char *model, int steps,
         write_random(j.x, j.classes, (uint64_t)(i * weir_comm_world(c) + weir_comm_rank(c)));
         write_random(j.y, j.classes, (uint64_t)i + 1000);
         run_one(step, c, i >= WARM);
+        if (i == 0)
+            check(weir_graph_stats_of(weir_step_graph(step), &estimated));
     }
-    check(weir_graph_stats_of(weir_step_graph(step), &planned));
+    check(weir_graph_stats_of(weir_step_graph(step), &predicted));
     if (weir_comm_rank(c) == 0)
-        printf("predicted %.3f %.3f\nmemory %zu\n", planned.wire_predicted_ms,
-               planned.exposed_predicted_ms, planned.planned_peak_bytes);
+        printf("predicted %.3f %.3f\nestimated %.3f %.3f\nmemory %zu\n",
+               predicted.wire_predicted_ms, predicted.exposed_predicted_ms,
+               estimated.wire_predicted_ms, estimated.exposed_predicted_ms,
+               predicted.planned_peak_bytes);
     weir_step_free(step);
     close_job(&j);
 }
