@@ -5,7 +5,10 @@ Each case is a process of its own (`weir bench worker`, bench/pytorch.py) that t
 A round asks every case for K steps, one case at a time, the order turning from round to round; a
 case's time in a round is the median of its K steps. Ratios are taken within a round and their
 median over the rounds is printed, with the ratio of the minima in parentheses: on a shared
-machine absolute times drift by far more than these. The table is markdown; --csv adds its rows to
+machine absolute times drift by far more than these. Where build/fma_peak is (its target is not
+built by default), each round measures the processor's peak of f32 multiply-adds too, and a column
+has each step's share of it: the operations that Weir counts in the step, by median time and by the
+highest peak of all rounds. The table is markdown; --csv adds its rows to
 a file. Needs nothing but Python; PyTorch and JAX live in the interpreters given, and one that lacks
 them, or a worker that does not start, is said and left out.
 """
@@ -19,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from built import ROOT, add_tool
+from built import BUILD, ROOT, add_tool
 from machine import machine
 
 PEER = ROOT / "bench" / "pytorch.py"
@@ -178,8 +181,27 @@ def write_csv(path, model, cases):
                              f"{statistics.median(ratios):.4f}"])
 
 
-def race(cases, rounds, steps):
+class Peak:
+    """The processor's f32 multiply-adds per second, as a loop in registers has them, and the
+    operations of a step."""
+
+    def __init__(self, args):
+        self.command = [str(args.peak), str(args.threads)]
+        self.present = args.device == "cpu" and args.peak.exists()
+        self.rate = self.step = 0.0
+
+    def measure(self):
+        if self.present:
+            done = subprocess.run(self.command, capture_output=True, text=True, check=True)
+            self.rate = max(self.rate, float(done.stdout))
+
+    def share(self, case):
+        return self.step / (statistics.median(case.times) * 1e-3) / self.rate
+
+
+def race(cases, rounds, steps, peak):
     for r in range(rounds):
+        peak.measure()
         turn = r % len(cases)
         for case in cases[turn:] + cases[:turn]:
             time.sleep(PAUSE)
@@ -188,6 +210,7 @@ def race(cases, rounds, steps):
                   file=sys.stderr)
     for case in cases:
         case.measure()
+    peak.step = float(cases[0].ask("flops", "flops")[0])
 
 
 def ratio(case, base):
@@ -197,15 +220,16 @@ def ratio(case, base):
     return f"{paired:.3f} ({min(case.times) / min(base.times):.3f})"
 
 
-def table(cases):
+def table(cases, peak):
     """Rows: the cases. Columns: times, memory, and the ratio to every case but the first."""
     bases = cases[1:]
     head = ["case", "median ms", "min ms", "step peak MB", "persistent MB",
-            *(f"/ {b.name}" for b in bases)]
+            *(["of FMA peak"] if peak.rate else []), *(f"/ {b.name}" for b in bases)]
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     for case in cases:
         cells = [case.name, f"{statistics.median(case.times):.4g}", f"{min(case.times):.4g}",
                  f"{case.step_peak / 1e6:.4g}", f"{case.persistent / 1e6:.4g}",
+                 *([f"{peak.share(case):.2f}"] if peak.rate else []),
                  *(ratio(case, b) for b in bases)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -225,17 +249,19 @@ def precision_of(args):
     return f"f32 {'by TF32 units' if args.tf32 else 'throughout'}"
 
 
-def report(args, model, cases, steps):
+def report(args, model, cases, steps, peak):
     image = f", {args.image or IMAGE[model]} px" if model in IMAGE else ""
     versions = f"Weir {cases[0].version}"
     peers = {("JAX" if case.name.startswith("JAX") else "PyTorch"): case.version for case in cases
              if not case.name.startswith("Weir")}
     versions += "".join(f", {name} {version}" for name, version in peers.items())
     where = f"{machine()}; {args.threads} threads" if args.device == "cpu" else card(args)
+    flops = (f" A step has {peak.step / 1e9:.4g} GFLOP, the FMA peak of f32 is "
+             f"{peak.rate / 1e9:.4g} GF/s." if peak.rate else "")
     return (f"### {model}, batch {cases[0].batch}{image}\n\n"
             f"{where}; {precision_of(args)}; {versions}; "
             f"{args.rounds} rounds of {steps} steps; {datetime.date.today()}. "
-            f"Ratio: paired median (of minima).\n\n{table(cases)}\n")
+            f"Ratio: paired median (of minima).{flops}\n\n{table(cases, peak)}\n")
 
 
 def options():
@@ -254,6 +280,8 @@ def options():
     parser.add_argument("--csv", type=Path, help="add the rows to this file")
     parser.add_argument("--tcmalloc", type=Path, default=find_tcmalloc(),
                         help="library to preload (found: %(default)s)")
+    parser.add_argument("--peak", type=Path, default=BUILD / "fma_peak", metavar="FILE",
+                        help="program that measures the peak (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--image", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
@@ -276,8 +304,9 @@ def main():
         cases = open_cases(args, model)
         if not cases or not cases[0].name.startswith("Weir"):
             sys.exit("compare.py: no case of Weir started")
-        race(cases, args.rounds, steps)
-        text = report(args, model, cases, steps)
+        peak = Peak(args)
+        race(cases, args.rounds, steps, peak)
+        text = report(args, model, cases, steps, peak)
         for case in cases:
             case.close()
         print(text)

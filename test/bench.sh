@@ -57,6 +57,16 @@ done
 WEIR_BUILD="$work/none" "$python" "$root/bench/capacity.py" lenet >"$work/said" 2>"$work/err"
 says err "there is no program $work/none/weir"
 
+printf '#!/bin/sh\necho 1e11\n' >"$work/peak"
+chmod +x "$work/peak"
+"$python" "$root/bench/compare.py" mlp --batch 1 --rounds 1 --steps 1 --weir "$build/weir" \
+    --peak "$work/peak" >"$work/said" 2>"$work/err"
+check "$?" "compare.py ends with code 0: $(cat "$work/err")"
+says said 'A step has 0.01889 GFLOP, the FMA peak of f32 is 100 GF/s'
+awk -F '|' '/^\| Weir, graph on / { is = $7 - 0.1889 / $3; found = is < 0.006 && is > -0.006 }
+            END { exit !found }' "$work/said"
+check "$?" "compare.py tells the share of the peak: $(cat "$work/said")"
+
 if "$python" -c 'import onnx' 2>/dev/null; then
     "$python" "$root/bench/onnx/backend.py" "$build/libweir.so" >"$work/said" 2>"$work/err"
     check "$?" "no case of onnx.backend.test is wrong: $(cat "$work/said")"

@@ -11,15 +11,14 @@
  * from the first caches. With one thread the clock is the process's own, which other processes do
  * not advance. Build: `cmake --build build --target products`. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "peak.h"
 #include "weir.h"
 
-enum { SETS = 4, LIBRARIES = 4, SHAPES = 13, MOST_THREADS = 64 };
+enum { SETS = 4, LIBRARIES = 4, SHAPES = 13 };
 
 typedef struct shape {
     int64_t m, n, k;
@@ -38,77 +37,6 @@ static const shape shapes[SHAPES] = {
 };
 
 static const char *const libraries[LIBRARIES] = {"", "own", "openblas", "onednn"};
-
-static double seconds(int threads)
-{
-    struct timespec t;
-    clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* ---- the peak: independent multiply-adds in registers ---- */
-
-enum { CHAINS = 12, TURNS = 400000 };
-
-#if defined(__x86_64__)
-#define LOOP(name, target_, bytes, fma)                                                            \
-    typedef float vec_##name __attribute__((vector_size(bytes)));                                  \
-    static __attribute__((target(target_))) double name(void)                                      \
-    {                                                                                              \
-        vec_##name a[CHAINS], x = (vec_##name){0} + 0.5f, y = (vec_##name){0} + 0.25f;             \
-        for (int i = 0; i < CHAINS; i++)                                                           \
-            a[i] = x * (float)i;                                                                   \
-        for (int t = 0; t < TURNS; t++)                                                            \
-            __asm__ volatile(                                                                      \
-                fma("%0") fma("%1") fma("%2") fma("%3") fma("%4") fma("%5") fma("%6") fma("%7")    \
-                    fma("%8") fma("%9") fma("%10") fma("%11")                                      \
-                : "+v"(a[0]), "+v"(a[1]), "+v"(a[2]), "+v"(a[3]), "+v"(a[4]), "+v"(a[5]),          \
-                  "+v"(a[6]), "+v"(a[7]), "+v"(a[8]), "+v"(a[9]), "+v"(a[10]), "+v"(a[11])         \
-                : "v"(x), "v"(y));                                                                 \
-        return 2.0 * CHAINS * TURNS * (bytes) / sizeof(float);                                     \
-    }
-#define FMA(to) "vfmadd231ps %12, %13, " to "\n\t"
-LOOP(peak_avx512, "avx512f", 64, FMA)
-LOOP(peak_avx2, "avx2,fma", 32, FMA)
-
-/* Runs the loop; returns its operations. */
-static double peak_loop(void)
-{
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
-        return peak_avx512();
-    return __builtin_cpu_supports("fma") ? peak_avx2() : 0;
-}
-#else
-static double peak_loop(void)
-{
-    return 0;
-}
-#endif
-
-static void *peak_thread(void *operations)
-{
-    *(double *)operations = peak_loop();
-    return NULL;
-}
-
-/* Operations per second of all threads; 0 if this processor has no loop. */
-static double peak(int threads)
-{
-    pthread_t    id[MOST_THREADS];
-    double       done[MOST_THREADS], all = 0;
-    const double begin = seconds(threads);
-    for (int i = 1; i < threads; i++)
-        if (pthread_create(&id[i], NULL, peak_thread, &done[i]) != 0)
-            return 0;
-    peak_thread(&done[0]);
-    all += done[0];
-    for (int i = 1; i < threads; i++) {
-        pthread_join(id[i], NULL);
-        all += done[i];
-    }
-    return all / (seconds(threads) - begin);
-}
 
 /* ---- the products ---- */
 
@@ -165,9 +93,9 @@ static bool prepare(job *j, const shape *s, weir_dtype type, const char *library
 
 static void measure(job *j, int threads)
 {
-    const double begin = seconds(threads);
+    const double begin = peak_seconds(threads);
     check(weir_graph_run(j->graph));
-    j->best = fmin(j->best, (seconds(threads) - begin) / SETS);
+    j->best = fmin(j->best, (peak_seconds(threads) - begin) / SETS);
 }
 
 static void finish(job *j)
@@ -190,7 +118,7 @@ static void row(const shape *s, weir_dtype type, int threads, int rounds,
     for (int i = 0; i < LIBRARIES; i++)
         prepare(&jobs[i], s, type, libraries[i], threads);
     for (int r = 0; r < rounds; r++) {
-        top = fmax(top, peak(threads));
+        top = fmax(top, peak_rate(threads));
         for (int i = 0; i < LIBRARIES; i++)
             if (!isnan(jobs[i].best))
                 measure(&jobs[i], threads);
@@ -235,7 +163,7 @@ int main(int argc, char **argv)
     weir_dtype type = WEIR_F32;
     const int  first = argc > 3 && parse_type(argv[3], &type) ? 4 : 3;
     double     total[LIBRARIES + 1] = {0};
-    if (threads < 1 || threads > MOST_THREADS || rounds < 1) {
+    if (threads < 1 || threads > PEAK_THREADS || rounds < 1) {
         fprintf(stderr, "usage: products [THREADS [ROUNDS [TYPE] [SHAPE...]]]\n");
         return 2;
     }

@@ -10,6 +10,7 @@
  *                                         without a budget, calls, ms more as planned, ms
  *   peak      -> peak MEASURED LIBRARIES  measured bytes of the step and persistent ones; the
  *                                         most that malloc held in addition during the last run
+ *   flops     -> flops N                  operations of a step, by the cost formulas; graph on only
  *   growth    -> growth PRIVATE RESIDENT  bytes of the process (process.c) since the device was
  *                                         opened: private ones now, and the most resident ones
  *                                         after the two warm-up steps, which plan; - - where
@@ -110,6 +111,16 @@ static int tell_plan(const worker *w)
     return TOOL_DONE;
 }
 
+static int tell_flops(const worker *w)
+{
+    weir_graph_stats s;
+
+    if (weir_graph_stats_of(weir_step_graph(w->t.step), &s) != WEIR_OK)
+        return tool_failed(w->o);
+    printf("flops %.0f\n", s.flops);
+    return TOOL_DONE;
+}
+
 /* Answers line by line until stdin ends or a step fails. */
 static int serve(worker *w)
 {
@@ -129,13 +140,15 @@ static int serve(worker *w)
             code = tell_bits(w);
         else if (strcmp(line, "plan\n") == 0)
             code = tell_plan(w);
+        else if (strcmp(line, "flops\n") == 0)
+            code = tell_flops(w);
         else if (strcmp(line, "growth\n") == 0)
             code = tell_growth(w);
         else if (end && *end == '\n' && steps >= 1 && steps <= MOST_STEPS)
             code = run(w, steps);
         else
             printf("error: send 'run K' with K from 1 to %d, 'memory', 'peak', 'growth', 'plan', "
-                   "'bits' or 'quit'\n", MOST_STEPS);
+                   "'flops', 'bits' or 'quit'\n", MOST_STEPS);
         fflush(stdout);
     }
     return code;
