@@ -72,12 +72,12 @@ static void load(weir_beam *b, const int64_t *state)
 
     x->placed.n = x->undo.n = x->cases.n = 0;
     memcpy(x->floor + b->lo, state, sections * sizeof *state);
-    memcpy(x->at + b->first, state + sections, b->items * sizeof *state);
     memset(x->total + b->lo, 0, sections * sizeof *x->total);
     b->left = 0;
     b->area = 0;
     for (uint32_t i = b->first; i < b->first + b->items; i++) {
         const weir_place_span *v = &x->s.span[i];
+        weir_exact_set_at(x, i, state[sections + i - b->first]);
         if (x->at[i] >= 0)
             continue;
         b->left += hash_of(x, i);
@@ -109,7 +109,7 @@ static void rate_parent(weir_beam *b)
 {
     b->sum = 0;
     for (uint32_t s = b->lo; s < b->hi; s++) {
-        b->loss[s - b->lo] = b->x->total[s] > 0 ? loss_of(b, s, b->x->view[s].end) : 0;
+        b->loss[s - b->lo] = b->x->total[s] > 0 ? loss_of(b, s, b->x->end[s]) : 0;
         b->sum += b->loss[s - b->lo];
     }
 }

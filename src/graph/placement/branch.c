@@ -13,9 +13,9 @@ static uint64_t hash_of(const weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     uint64_t h = (uint64_t)x->cap;
 
-    for (uint32_t i = x->s.from[lo], end = x->s.from[hi]; i < end; i++)
-        if (x->at[i] < 0)
-            h += weir_splitmix_hash(x->s.span[i].kind * WEIR_SPLITMIX64_STEP + 1);
+    for (uint32_t end = x->s.from[hi], i = weir_exact_left(x, x->s.from[lo], end); i < end;
+         i = weir_exact_left(x, i + 1, end))
+        h += weir_splitmix_hash(x->s.span[i].kind * WEIR_SPLITMIX64_STEP + 1);
     for (uint32_t s = lo; s < hi; s++)
         if (x->total[s] > 0)
             h += weir_splitmix_hash((uint64_t)x->floor[s] * 0xd1342543de82ef95u +
@@ -38,7 +38,7 @@ static double loss_of(weir_exact_state *x, uint32_t lo, uint32_t hi)
     if (!weir_exact_rise(x, lo, hi))
         return HUGE_VAL;
     for (uint32_t s = lo; s < hi; s++) {
-        const int64_t slack = x->cap - x->view[s].end;
+        const int64_t slack = x->cap - x->end[s];
         if (x->total[s] > 0 && slack < x->slack[s])
             loss += (double)(x->slack[s] - slack) / (double)(x->slack[s] + 1);
     }
@@ -53,7 +53,7 @@ static bool look_ahead(weir_exact_state *x, uint32_t lo, uint32_t hi, weir_branc
     uint32_t      *at = x->cases.at + base, kept = 0;
 
     for (uint32_t s = lo; s < hi; s++)
-        x->slack[s] = x->cap - x->view[s].end;
+        x->slack[s] = x->cap - x->end[s];
     for (uint32_t c = 0; c < x->cases.n - base; c++) {
         const uint32_t i = at[c];
         const double   loss = make_case(x, i, f) ? loss_of(x, lo, hi) : HUGE_VAL;

@@ -58,7 +58,7 @@ static void begin(weir_exact_state *x)
     memset(x->total, 0, x->s.n * sizeof *x->total);
     for (uint32_t i = 0; i < x->s.spans; i++) {
         const weir_place_span *v = &x->s.span[i];
-        x->at[i] = -1;
+        weir_exact_set_at(x, i, -1);
         for (uint32_t s = v->a; s < v->b; s++)
             x->total[s] += v->bytes;
     }
@@ -79,7 +79,7 @@ static void keep_low(weir_exact_state *x)
             height = top > height ? top : height;
         }
         for (uint32_t k = first; k < i && height <= (size_t)x->cap; k++)
-            x->at[k] = (int64_t)p->best[x->s.span[k].item];
+            weir_exact_set_at(x, k, (int64_t)p->best[x->s.span[k].item]);
     }
 }
 
@@ -197,8 +197,11 @@ static bool alloc(weir_exact_state *x)
 
     x->floor = weir_mem_alloc(n * sizeof *x->floor);
     x->total = weir_mem_alloc(n * sizeof *x->total);
+    x->low = weir_mem_alloc(n * sizeof *x->low);
+    x->end = weir_mem_alloc(n * sizeof *x->end);
     x->view = weir_mem_alloc(n * sizeof *x->view);
     x->at = weir_mem_alloc(spans * sizeof *x->at);
+    x->left = weir_mem_zalloc(spans / 64 + 2, sizeof *x->left);
     x->high = weir_mem_alloc(spans * sizeof *x->high);
     x->order = weir_mem_alloc(spans * sizeof *x->order);
     x->next = weir_mem_alloc(spans * sizeof *x->next);
@@ -208,16 +211,20 @@ static bool alloc(weir_exact_state *x)
     x->slack = weir_mem_alloc(n * sizeof *x->slack);
     x->loss = weir_mem_alloc((spans + 1) * sizeof *x->loss);
     x->memo = weir_mem_zalloc((size_t)1 << WEIR_MEMO_BITS, sizeof *x->memo);
-    return x->floor && x->total && x->view && x->at && x->high && x->order && x->next &&
-           x->by_floor && x->head && x->rank && x->slack && x->loss && x->memo;
+    return x->floor && x->total && x->low && x->end && x->view && x->at && x->left && x->high &&
+           x->order && x->next && x->by_floor && x->head && x->rank && x->slack && x->loss &&
+           x->memo;
 }
 
 static void release(weir_exact_state *x)
 {
     weir_mem_free(x->floor);
     weir_mem_free(x->total);
+    weir_mem_free(x->low);
+    weir_mem_free(x->end);
     weir_mem_free(x->view);
     weir_mem_free(x->at);
+    weir_mem_free(x->left);
     weir_mem_free(x->high);
     weir_mem_free(x->order);
     weir_mem_free(x->next);

@@ -22,9 +22,7 @@ typedef struct weir_undo {
 
 /* What follows from a state for one section of a run. */
 typedef struct weir_section_state {
-    int64_t  floor;             /* lowest offset at which one of its items can lie */
     int64_t  gap;               /* bytes up to the next higher floor below one of its items */
-    int64_t  end;               /* a lower bound on the end of its pile */
     int64_t  next, second;      /* lowest two ends of its items, if each lies as low as it can */
     uint32_t who;               /* the span that ends at `next` */
     uint32_t cases;             /* number of items that can lie at the floor */
@@ -45,8 +43,11 @@ typedef struct weir_exact_state {
     weir_place_instance s;
     int64_t             cap;
     int64_t            *floor, *total; /* [sections]; total: bytes left to place */
+    int64_t            *low;           /* [sections] lowest possible offset of its items */
+    int64_t            *end;           /* [sections] a lower bound on the end of its pile */
     weir_section_state *view;          /* [sections] */
-    int64_t            *at;            /* [spans] offset; -1: not placed */
+    int64_t            *at;            /* [spans] offset; -1: not placed, */
+    uint64_t           *left;          /* [spans / 64 + 1] and a bit for each of those */
     /* [spans] the highest floor below it: its lowest possible offset */
     int64_t            *high;
     uint32_t           *order;         /* [spans] the run's unplaced spans, by `high` */
@@ -72,6 +73,29 @@ typedef struct weir_exact_state {
     bool                short_of_memory;    /* or told to stop by weir_progress_poll */
 } weir_exact_state;
 
+/* The first span from i on that is not placed; `end`, at most the number of spans, if all before it
+ * are. */
+static inline uint32_t weir_exact_left(const weir_exact_state *x, uint32_t i, uint32_t end)
+{
+    for (uint64_t word = x->left[i / 64] >> i % 64; i < end; word = x->left[i / 64]) {
+        if (word) {
+            i += (uint32_t)__builtin_ctzll(word);
+            return i < end ? i : end;
+        }
+        i = (i / 64 + 1) * 64;
+    }
+    return end;
+}
+
+/* Gives span i an offset; -1: it is not placed. */
+static inline void weir_exact_set_at(weir_exact_state *x, uint32_t i, int64_t offset)
+{
+    const uint64_t bit = (uint64_t)1 << i % 64;
+
+    x->at[i] = offset;
+    x->left[i / 64] = offset < 0 ? x->left[i / 64] | bit : x->left[i / 64] & ~bit;
+}
+
 /* ---- exact_state.c ---- */
 
 /* Change the state; weir_exact_undo returns to earlier numbers of placed items and undo entries.
@@ -81,7 +105,7 @@ bool weir_exact_put(weir_exact_state *x, uint32_t span, int64_t offset);
 void weir_exact_undo(weir_exact_state *x, uint32_t placed, uint32_t undo);
 
 /* Raises the floors of the run [lo, hi) to the lowest place of any of their items; fills `order`,
- * `high`, and floor and end of each view. Returns false if a section cannot hold its items, or if
+ * `high`, `low` and `end`. Returns false if a section cannot hold its items, or if
  * memory runs out. */
 bool weir_exact_rise(weir_exact_state *x, uint32_t lo, uint32_t hi);
 

@@ -36,7 +36,7 @@ bool weir_exact_put(weir_exact_state *x, uint32_t i, int64_t offset)
         x->short_of_memory = true;
         return false;
     }
-    x->at[i] = offset;
+    weir_exact_set_at(x, i, offset);
     for (uint32_t s = v->a; s < v->b; s++)
         x->total[s] -= v->bytes;
     for (uint32_t s = v->a; s < v->b; s++)
@@ -50,7 +50,7 @@ void weir_exact_undo(weir_exact_state *x, uint32_t placed, uint32_t undo)
     while (x->placed.n > placed) {
         const uint32_t   i = x->placed.at[--x->placed.n];
         const weir_place_span *v = &x->s.span[i];
-        x->at[i] = -1;
+        weir_exact_set_at(x, i, -1);
         for (uint32_t s = v->a; s < v->b; s++)
             x->total[s] += v->bytes;
     }
@@ -85,20 +85,20 @@ static uint32_t sort_sections(weir_exact_state *x, uint32_t lo, uint32_t hi)
     return n;
 }
 
-/* Fills `high`, `order` by it, `least` and the views' floors. */
+/* Fills `high`, `order` by it, `least` and `low`. */
 static void find_places(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
     const uint32_t end = x->s.from[hi];
 
     for (uint32_t s = lo; s < hi; s++) {
-        x->view[s] = (weir_section_state){.floor = INT64_MAX, .gap = INT64_MAX};
+        x->low[s] = INT64_MAX;
+        x->end[s] = 0;
         x->head[s] = UINT32_MAX;
     }
     x->least = INT64_MAX;
-    for (uint32_t i = x->s.from[lo]; i < end; i++) {
+    for (uint32_t i = weir_exact_left(x, x->s.from[lo], end); i < end;
+         i = weir_exact_left(x, i + 1, end)) {
         const weir_place_span *v = &x->s.span[i];
-        if (x->at[i] >= 0)
-            continue;
         uint32_t top = v->a;
         x->least = v->bytes < x->least ? v->bytes : x->least;
         for (uint32_t s = v->a + 1; s < v->b; s++)
@@ -107,7 +107,7 @@ static void find_places(weir_exact_state *x, uint32_t lo, uint32_t hi)
         x->next[i] = x->head[top];
         x->head[top] = i;
         for (uint32_t s = v->a; s < v->b; s++)
-            x->view[s].floor = high < x->view[s].floor ? high : x->view[s].floor;
+            x->low[s] = high < x->low[s] ? high : x->low[s];
     }
     const uint32_t n = sort_sections(x, lo, hi);
     x->orders = 0;
@@ -124,10 +124,8 @@ static void find_ends(weir_exact_state *x)
         const uint32_t         i = x->order[k];
         const weir_place_span *v = &x->s.span[i];
         const int64_t          high = x->high[i];
-        for (uint32_t s = v->a; s < v->b; s++) {
-            weir_section_state *w = &x->view[s];
-            w->end = (w->end > high ? w->end : high) + v->bytes;
-        }
+        for (uint32_t s = v->a; s < v->b; s++)
+            x->end[s] = (x->end[s] > high ? x->end[s] : high) + v->bytes;
     }
 }
 
@@ -137,10 +135,9 @@ bool weir_exact_rise(weir_exact_state *x, uint32_t lo, uint32_t hi)
     find_ends(x);
     for (uint32_t s = lo; s < hi; s++)
         if (x->total[s] > 0) {
-            if (x->view[s].end > x->cap)
+            if (x->end[s] > x->cap)
                 return false;
-            if (x->view[s].floor > x->floor[s] &&
-                !weir_exact_set_floor(x, s, x->view[s].floor))
+            if (x->low[s] > x->floor[s] && !weir_exact_set_floor(x, s, x->low[s]))
                 return false;
         }
     return true;
@@ -148,10 +145,11 @@ bool weir_exact_rise(weir_exact_state *x, uint32_t lo, uint32_t hi)
 
 static void count_cases(weir_exact_state *x, uint32_t lo, uint32_t hi)
 {
-    for (uint32_t i = x->s.from[lo], end = x->s.from[hi]; i < end; i++) {
+    for (uint32_t s = lo; s < hi; s++)
+        x->view[s] = (weir_section_state){.gap = INT64_MAX};
+    for (uint32_t end = x->s.from[hi], i = weir_exact_left(x, x->s.from[lo], end); i < end;
+         i = weir_exact_left(x, i + 1, end)) {
         const weir_place_span *v = &x->s.span[i];
-        if (x->at[i] >= 0)
-            continue;
         const int64_t high = x->high[i];
         int64_t       low = high;
         for (uint32_t s = v->a; s < v->b; s++)
@@ -181,7 +179,7 @@ static uint32_t pick(const weir_exact_state *x, uint32_t lo, uint32_t hi)
         if (x->total[s] == 0 || w->closed)
             continue;
         const int64_t  rise = w->gap < x->least ? w->gap : x->least;
-        const int64_t  slack = x->cap - w->end;
+        const int64_t  slack = x->cap - x->end[s];
         const uint64_t all = w->cases + (slack >= rise ? 1u : 0u);
         const uint64_t cases = x->lowest && all > 2 ? 2 : all;
         if (cases < best_cases ||
@@ -205,10 +203,9 @@ static int64_t floor_above(weir_exact_state *x, uint32_t lo, uint32_t hi, uint32
 
     for (uint32_t s = lo; s < hi; s++)
         x->view[s].next = x->view[s].second = INT64_MAX;
-    for (uint32_t i = first; i < end; i++) {
+    for (uint32_t i = weir_exact_left(x, first, end); i < end;
+         i = weir_exact_left(x, i + 1, end)) {
         const weir_place_span *v = &x->s.span[i];
-        if (x->at[i] >= 0)
-            continue;
         const int64_t top = x->high[i] + v->bytes;
         for (uint32_t s = v->a; s < v->b; s++) {
             weir_section_state *w = &x->view[s];
@@ -221,9 +218,10 @@ static int64_t floor_above(weir_exact_state *x, uint32_t lo, uint32_t hi, uint32
             }
         }
     }
-    for (uint32_t i = first; i < end && x->s.span[i].a <= section; i++) {
+    for (uint32_t i = weir_exact_left(x, first, end); i < end && x->s.span[i].a <= section;
+         i = weir_exact_left(x, i + 1, end)) {
         const weir_place_span *v = &x->s.span[i];
-        if (x->at[i] >= 0 || v->b <= section)
+        if (v->b <= section)
             continue;
         int64_t place = x->high[i] > x->floor[section] ? x->high[i] : INT64_MAX;
         if (place == INT64_MAX)
@@ -255,11 +253,11 @@ static bool exchangeable(const weir_exact_state *x, uint32_t base, uint32_t i)
 
 bool weir_exact_cases(weir_exact_state *x, uint32_t lo, weir_branch_point f)
 {
-    const uint32_t base = x->cases.n;
+    const uint32_t base = x->cases.n, end = x->s.from[f.section + 1];
 
-    for (uint32_t i = x->s.from[lo]; i < x->s.from[f.section + 1]; i++) {
-        if (x->at[i] >= 0 || x->s.span[i].b <= f.section || x->high[i] != f.floor ||
-            exchangeable(x, base, i))
+    for (uint32_t i = weir_exact_left(x, x->s.from[lo], end); i < end;
+         i = weir_exact_left(x, i + 1, end)) {
+        if (x->s.span[i].b <= f.section || x->high[i] != f.floor || exchangeable(x, base, i))
             continue;
         if (!push_case(x, i))
             return false;
@@ -281,7 +279,7 @@ weir_branch_point weir_exact_branch_point(weir_exact_state *x, uint32_t lo, uint
     count_cases(x, lo, hi);
     weir_branch_point f = {.section = pick(x, lo, hi), .above = INT64_MAX};
     f.floor = x->floor[f.section];
-    if (x->view[f.section].end < x->cap)
+    if (x->end[f.section] < x->cap)
         f.above = floor_above(x, lo, hi, f.section);
     return f;
 }
@@ -289,16 +287,14 @@ weir_branch_point weir_exact_branch_point(weir_exact_state *x, uint32_t lo, uint
 weir_exact_result weir_exact_runs(weir_exact_state *x, uint32_t lo, uint32_t hi,
                                   weir_exact_search search)
 {
+    const uint32_t    last = x->s.from[hi];
     weir_exact_result r = WEIR_EXACT_FOUND;
 
-    for (uint32_t i = x->s.from[lo]; i < x->s.from[hi] && r == WEIR_EXACT_FOUND;) {
-        if (x->at[i] >= 0) {
-            i++;
-            continue;
-        }
+    for (uint32_t i = weir_exact_left(x, x->s.from[lo], last);
+         i < last && r == WEIR_EXACT_FOUND; i = weir_exact_left(x, i, last)) {
         const uint32_t begin = x->s.span[i].a;
         uint32_t       end = x->s.span[i].b;
-        for (; i < x->s.from[hi] && x->s.span[i].a < end; i++)
+        for (; i < last && x->s.span[i].a < end; i++)
             if (x->at[i] < 0 && x->s.span[i].b > end)
                 end = x->s.span[i].b;
         r = search(x, begin, end);

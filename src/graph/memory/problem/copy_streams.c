@@ -43,6 +43,17 @@ static bool init_streams(weir_streamer *x, weir_schedule *s, size_t limit)
     return true;
 }
 
+/* Not fmax and fmin, which are calls, since they mind NaN. */
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double earlier(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static bool fits(const weir_streamer *x, uint32_t e, size_t more)
 {
     return (size_t)x->s->live.at[e] + more <= x->limit;
@@ -94,7 +105,7 @@ static void issue_early(weir_streamer *x)
             continue;
         const size_t bytes = s->p->tensors.at[s->events.at[e].what].bytes;
         const double seconds = weir_event_seconds(s->p, &s->events.at[e]);
-        const double begin = fmin(x->start[e], link) - seconds;
+        const double begin = earlier(x->start[e], link) - seconds;
         uint32_t     q = e;
         while (q > x->order[e] && x->start[q] > begin && fits(x, q - 1, bytes)) {
             q--;
@@ -193,7 +204,7 @@ static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double t
         const double done = x->ready[s->refs.at[s->first.at[x->leaving[c->head]] + 1]];
         if (done > time && fits(x, e, c->leaving))
             break;
-        time = fmax(time, retire_offload(x, c, e));
+        time = later(time, retire_offload(x, c, e));
     }
     return time;
 }
@@ -211,7 +222,7 @@ static double wait_for_own_offload(weir_streamer *x, weir_clocks *c, uint32_t e,
             if (s->ranges.at[range[i]].tensor == s->events.at[x->leaving[q]].what)
                 end = q + 1;
     while (c->head < end)
-        time = fmax(time, retire_offload(x, c, e));
+        time = later(time, retire_offload(x, c, e));
     return time;
 }
 
@@ -244,10 +255,10 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     double            begin = c->compute;
 
     for (uint32_t i = 0; i < nin; i++)
-        begin = fmax(begin, x->ready[range[i]]);
+        begin = later(begin, x->ready[range[i]]);
     if (v->kind == WEIR_EVENT_RUN && s->lockstep) {
-        begin = fmax(begin, c->due);
-        c->due = fmax(c->out, c->in);
+        begin = later(begin, c->due);
+        c->due = later(c->out, c->in);
     }
     if ((v->recomputed || v->kind == WEIR_EVENT_DECOMPRESS) && c->head < c->tail)
         begin = wait_for_own_offload(x, c, e, begin);
@@ -255,9 +266,9 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
         begin = free_memory(x, c, e, begin);
     if (v->kind == WEIR_EVENT_PREFETCH) {
         c->compute = begin;
-        begin = fmax(begin, c->in);
+        begin = later(begin, c->in);
     } else if (v->kind == WEIR_EVENT_OFFLOAD) {
-        begin = fmax(begin, c->out);
+        begin = later(begin, c->out);
     }
     const double seconds = weir_event_seconds(s->p, v), end = begin + seconds;
     c->compute += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
@@ -294,7 +305,7 @@ static bool run_streams(weir_schedule *s, size_t limit)
         step(&x, &c, e);
     while (c.head < c.tail)
         (void)retire_offload(&x, &c, s->events.n);
-    s->time = fmax(c.compute, fmax(c.out, c.in));
+    s->time = later(c.compute, later(c.out, c.in));
     return true;
 }
 
