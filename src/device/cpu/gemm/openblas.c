@@ -104,15 +104,22 @@ static void *open_first(void)
     return lib;
 }
 
+/* Held while a library is loaded: setenv may free what a getenv of another thread reads. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
 /* Loads it, or a copy of the library that holds the function `copied`, with the core type set in
- * the environment, unless the user has set one. */
+ * the environment, unless the user has set one. A library that stayed loaded has chosen its kernels
+ * already, so devices that are opened later leave the environment alone. */
 static void *open_with_core(const void *copied)
 {
-    const char *const core = core_type();
+    static bool       there;            /* guarded by `loading` */
+    const bool        chooses = copied || !there || getenv("WEIR_OPENBLAS");
+    const char *const core = chooses ? core_type() : NULL;
     const bool        set = core && !getenv(CORETYPE) && setenv(CORETYPE, core, 0) == 0;
     void *const       lib = copied ? weir_library_copy(copied) : open_first();
     if (set)
         unsetenv(CORETYPE);
+    there = there || (lib && !copied);
     return lib;
 }
 
@@ -285,7 +292,9 @@ static weir_status loaded(weir_device *d, weir_openblas **out)
         weir_openblas *const b = weir_mem_zalloc(1, sizeof *b);
         if (!b)
             return WEIR_ERR_NOMEM;
+        pthread_mutex_lock(&loading);
         b->why = load(b, weir_threads_count(d->threads));
+        pthread_mutex_unlock(&loading);
         if (b->lib && warm(b, d->threads) != WEIR_OK) {
             weir_cpu_blas_close(b);
             return WEIR_ERR_NOMEM;
