@@ -8,9 +8,9 @@ median over the rounds is printed, with the ratio of the minima in parentheses: 
 machine absolute times drift by far more than these. Where build/fma_peak is (its target is not
 built by default), each round measures the processor's peak of f32 multiply-adds too, and a column
 has each step's share of it: the operations that Weir counts in the step, by median time and by the
-highest peak of all rounds. The table is markdown; --csv adds its rows to
-a file. Needs nothing but Python; PyTorch and JAX live in the interpreters given, and one that lacks
-them, or a worker that does not start, is said and left out.
+highest peak of all rounds. The table is markdown; --csv adds its rows to a file. Needs nothing but
+Python; PyTorch and JAX live in the interpreters given, and one that lacks them, or a worker that
+does not start, is said and left out.
 """
 import argparse
 import csv
@@ -210,7 +210,8 @@ def race(cases, rounds, steps, peak):
                   file=sys.stderr)
     for case in cases:
         case.measure()
-    peak.step = float(cases[0].ask("flops", "flops")[0])
+    if peak.rate:
+        peak.step = float(cases[0].ask("flops", "flops")[0])
 
 
 def ratio(case, base):

@@ -13,8 +13,8 @@ to the rate by `tc` (tbf). In each round every way trains in turn, as two proces
 and a rank alone, which sends nothing. Columns: the median step; wire: milliseconds in which a
 collective was under way; exposed: those in which the step waited for one; both as the plan predicts
 them from the steps before, and as it estimates them before the first; and ratios of the rounds'
-medians, by their median. Needs root, `ip`, `tc`, MPICH; --torch: a
-Python with torch, without which DDP is left out. Where namespaces are refused it says so and ends.
+medians, by their median. Needs root, `ip`, `tc`, MPICH; --torch: a Python with torch, without which
+DDP is left out. Where namespaces are refused it says so and ends.
 """
 import argparse
 import os

@@ -105,8 +105,8 @@ bool weir_exact_put(weir_exact_state *x, uint32_t span, int64_t offset);
 void weir_exact_undo(weir_exact_state *x, uint32_t placed, uint32_t undo);
 
 /* Raises the floors of the run [lo, hi) to the lowest place of any of their items; fills `order`,
- * `high`, `low` and `end`. Returns false if a section cannot hold its items, or if
- * memory runs out. */
+ * `high`, `low` and `end`. Returns false if a section cannot hold its items, or if memory runs out.
+ */
 bool weir_exact_rise(weir_exact_state *x, uint32_t lo, uint32_t hi);
 
 /* For a run whose floors have risen: returns where to branch, and pushes the cases there by rank
