@@ -45,7 +45,8 @@ static double loss_of(weir_exact_state *x, uint32_t lo, uint32_t hi)
     return loss;
 }
 
-/* Applies each case from `base` on, drops dead ends and sorts the others by their cost. */
+/* Applies each case from `base` on, drops dead ends and sorts the others by their cost. Returns
+ * false if memory runs out, or if the turn has looked at its share of cases. */
 static bool look_ahead(weir_exact_state *x, uint32_t lo, uint32_t hi, weir_branch_point f,
                        uint32_t base)
 {
@@ -54,6 +55,9 @@ static bool look_ahead(weir_exact_state *x, uint32_t lo, uint32_t hi, weir_branc
 
     for (uint32_t s = lo; s < hi; s++)
         x->slack[s] = x->cap - x->end[s];
+    if (x->cases.n - base > x->looks)
+        return false;
+    x->looks -= x->cases.n - base;
     for (uint32_t c = 0; c < x->cases.n - base; c++) {
         const uint32_t i = at[c];
         const double   loss = make_case(x, i, f) ? loss_of(x, lo, hi) : HUGE_VAL;

@@ -23,7 +23,8 @@ enum {
     SPARE_TURNS = 7,     /* nodes of beams per node of depth-first search, with slack */
     TIGHT_TURNS = 2,     /* nodes of depth-first search per node of beams, without */
     MOST_BEAM = 1 << 22, /* most numbers in the states of a beam */
-    BEAM_CASES = 8       /* cases of a state, estimated */
+    BEAM_CASES = 8,      /* cases of a state, estimated */
+    LOOKS = 64           /* most cases looked at per node, on average of a turn */
 };
 
 /* Ranks which items are tried first: another order each round, later ones perturbed. The first
@@ -116,6 +117,7 @@ static weir_exact_result try_order(weir_exact_state *x, uint64_t round, uint64_t
     rank_spans(x, round);
     const uint64_t mine = x->look ? share / 4 : share;      /* looking ahead costs several nodes */
     x->limit = mine < end - x->nodes ? x->nodes + mine : end;
+    x->looks = LOOKS * (x->limit - x->nodes);
     return weir_exact_solve(x, 0, x->s.n);
 }
 
@@ -129,8 +131,20 @@ static bool has_slack(const weir_exact_state *x)
     return all < (1 - 1.0 / SLACK) * (double)x->cap * x->s.n;
 }
 
-/* Tries one height within a number of nodes. With slack, beams get most nodes, as long as enough
- * nodes are left for them to finish. */
+/* Returns the number of items to place below `cap`: a node places at most one. */
+static uint64_t unplaced(weir_exact_state *x)
+{
+    uint64_t n = 0;
+
+    begin(x);
+    keep_low(x);
+    for (uint32_t word = 0; word <= x->s.spans / 64; word++)
+        n += (uint64_t)__builtin_popcountll(x->left[word]);
+    return n;
+}
+
+/* Tries one height within a number of nodes, unless they are too few to place every item. With
+ * slack, beams get most nodes, as long as enough nodes are left for them to finish. */
 static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes)
 {
     const uint64_t    end = x->nodes + nodes;
@@ -138,6 +152,8 @@ static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes
     weir_exact_result r = WEIR_EXACT_GAVE_UP;
 
     x->cap = (int64_t)cap;
+    if (nodes < unplaced(x))
+        return WEIR_EXACT_GAVE_UP;
     begin(x);
     const bool spare = has_slack(x);
     while (r == WEIR_EXACT_GAVE_UP && x->nodes < end && !x->short_of_memory) {

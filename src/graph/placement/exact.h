@@ -70,6 +70,7 @@ typedef struct weir_exact_state {
     WEIR_VEC(uint32_t)  placed; /* spans in the order of placing */
     WEIR_VEC(uint32_t)  cases;  /* cases of all nodes on the current path */
     uint64_t            nodes, limit;
+    uint64_t            looks;         /* number of cases that this turn may still look at */
     bool                short_of_memory;    /* or told to stop by weir_progress_poll */
 } weir_exact_state;
 

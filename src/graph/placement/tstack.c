@@ -15,13 +15,17 @@
 #include "core/status.h"
 #include "graph/placement/placer.h"
 
-enum { CEILINGS = 8 };          /* tried between the target and the best height so far */
+enum {
+    CEILINGS = 8,               /* tried between the target and the best height so far */
+    MOST_VISITS = 400000000     /* of live items, after which no other ceiling is tried: 0.3 s */
+};
 
 typedef struct weir_tstack {
     weir_placer *p;
     uint32_t    *order;         /* [n] by first step, the longest live range first */
     uint32_t    *live;          /* placed items that are still live, by offset */
     uint32_t     lives;
+    uint64_t     visits;        /* of live items, by all tries */
 } weir_tstack;
 
 typedef struct weir_start {
@@ -82,6 +86,7 @@ static void try_ceiling(weir_tstack *t, uint32_t soon, size_t ceiling, const cha
     for (uint32_t i = 0; i < t->p->n; i++) {
         const uint32_t   k = t->order[i];
         const weir_item *it = &t->p->item[k];
+        t->visits += t->lives;
         release(t, it->first);
         const bool       hang = it->bytes > 0 && it->last - it->first <= soon;
         t->p->offset[k] = find_gap(t, it->bytes, ceiling, hang);
@@ -90,13 +95,18 @@ static void try_ceiling(weir_tstack *t, uint32_t soon, size_t ceiling, const cha
     weir_place_offer(t->p, name);
 }
 
+static bool goes_on(const weir_tstack *t)
+{
+    return !weir_place_done(t->p) && t->visits < MOST_VISITS;
+}
+
 static void search(weir_tstack *t, const char *name)
 {
     weir_placer *p = t->p;
     const size_t unit = weir_place_unit(p);
 
-    for (uint64_t soon = 1; soon / 2 < p->steps && !weir_place_done(p); soon *= 2)
-        for (size_t c = 0; c < CEILINGS && !weir_place_done(p); c++) {
+    for (uint64_t soon = 1; soon / 2 < p->steps && goes_on(t); soon *= 2)
+        for (size_t c = 0; c < CEILINGS && goes_on(t); c++) {
             const size_t low = p->target;
             const size_t room = p->best_height > low && p->best_height != SIZE_MAX
                                     ? p->best_height - low : low / 2;

@@ -200,7 +200,7 @@ static size_t arena_limit(const weir_interleaving *s)
 static weir_status plan_within(weir_graph *g, uint32_t passes, size_t limit, bool *fits)
 {
     WEIR_TRY(weir_plan_lower(g, passes));
-    WEIR_TRY(weir_plan_place_lowered(g, limit));
+    WEIR_TRY(weir_plan_place_lowered(g, NULL, limit));
     *fits = g->plan->arena <= limit;
     return WEIR_OK;
 }

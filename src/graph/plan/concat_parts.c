@@ -123,7 +123,7 @@ static weir_status plan_with_parts(weir_graph *g, const weir_plan *old, uint32_t
     WEIR_TRY(join_parts(g, from, found));
     if (*found == 0)
         return WEIR_OK;
-    return weir_plan_place_lowered(g, old->arena);
+    return weir_plan_place_lowered(g, old, old->arena);
 }
 
 static void keep(weir_plan *p, weir_plan *old)

@@ -134,10 +134,29 @@ weir_status weir_plan_check(const weir_plan *p)
     return weir_place_check(p->items.at, p->items.n, p->dev->ops->align, p->arena);
 }
 
-weir_status weir_plan_place_lowered(weir_graph *g, size_t limit)
+/* Places the items by one strategy, which ends once they fit into `limit` bytes. */
+static weir_status place_by(weir_plan *p, const char *strategy, size_t limit)
 {
-    WEIR_TRY(g->budget ? weir_plan_place_within(g->plan, limit) : weir_plan_place(g->plan));
-    WEIR_TRY(weir_plan_check(g->plan));
+    const weir_placement_options how = {.strategy = strategy, .capacity = limit};
+    weir_placement_result        placed;
+
+    WEIR_TRY(weir_place_items(p->items.at, p->items.n, p->n, &how, &placed));
+    take(p, &placed);
+    return WEIR_OK;
+}
+
+weir_status weir_plan_place_lowered(weir_graph *g, const weir_plan *like, size_t limit)
+{
+    enum { MANY = 1500 };       /* more items take a second and more by all strategies */
+    weir_plan *const p = g->plan;
+
+    if (g->budget)
+        WEIR_TRY(weir_plan_place_within(p, limit));
+    else if (like && p->items.n > MANY)
+        WEIR_TRY(place_by(p, like->strategy, limit));
+    else
+        WEIR_TRY(weir_plan_place(p));
+    WEIR_TRY(weir_plan_check(p));
     weir_plan_resolve(g);
     return WEIR_OK;
 }

@@ -95,8 +95,9 @@ weir_status weir_plan_lower(weir_graph *g, uint32_t passes);
 
 /* Places the items of the lowered plan that is to replace a finished one, verifies the places and
  * computes the offsets. Of a graph with a budget the search ends once they fit into `limit` bytes;
- * the arena may be larger. */
-weir_status weir_plan_place_lowered(weir_graph *g, size_t limit);
+ * the arena may be larger. Without one, and if the items are many, only the strategy that placed
+ * `like`, a plan of almost the same items, is tried, and ends there, too; NULL: all strategies. */
+weir_status weir_plan_place_lowered(weir_graph *g, const weir_plan *like, size_t limit);
 
 /* Bytes on the device outside the arena during a run: everything persistent on the device, with the
  * graph's outputs and without what the graph keeps in the spill file, and the arenas of other

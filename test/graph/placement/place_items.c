@@ -246,12 +246,13 @@ CASE(nodes_are_limited)
     weir_placement_result r;
     uint64_t              most = 0;
 
-    for (uint64_t nodes = 1; nodes < 200; nodes += 23) {
+    for (uint64_t nodes = 1; nodes < 8 * MOST; nodes += MOST / 2) {
         tiles(item, MOST);
         const weir_placement_options how = {.strategy = "exact", .nodes = nodes};
         CHECK_OK(weir_place_items(item, MOST, SIDE, &how, &r));
         judge(item, MOST, SIDE, &r);
         CHECK(r.nodes <= nodes);
+        CHECK(nodes >= MOST || r.nodes == 0);   /* fewer cannot place all items */
         most = r.nodes > most ? r.nodes : most;
     }
     CHECK(most > 0);

@@ -3,7 +3,7 @@
 #include "core/hash.h"
 #include "graph/fixture.h"
 
-enum { ROWS = 8, WIDTH = 32, PART = ROWS * WIDTH * 4 };
+enum { ROWS = 8, WIDTH = 32, PART = ROWS * WIDTH * 4, MANY_PAIRS = 400 };
 
 typedef weir_tensor *(*body_fn)(weir_tensor *x);
 
@@ -98,6 +98,23 @@ static weir_tensor *nested(weir_tensor *x)
 CASE(parts_of_parts)
 {
     compare(nested, 4);
+}
+
+/* More than 1,500 items: one strategy alone places the plan with parts. */
+static weir_tensor *pair_after_pair(weir_tensor *x)
+{
+    for (int i = 0; i < MANY_PAIRS; i++) {
+        weir_tensor *const two[] = {weir_exp(x), weir_tanh(x)};
+        weir_tensor *const pair = weir_concat(2, two, 0);
+        x = weir_affine(weir_sum(weir_reshape(pair, 3, (int64_t[]){2, ROWS, WIDTH}), 1, false),
+                        0.1, 0);
+    }
+    return x;
+}
+
+CASE(parts_among_many_items)
+{
+    compare(pair_after_pair, 2 * MANY_PAIRS);
 }
 
 /* Read again later; a view; the same twice, whose second copy is read from the first; not at a
