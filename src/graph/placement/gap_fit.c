@@ -19,8 +19,10 @@
 #include "graph/placement/gap_tree.h"
 #include "graph/placement/progress.h"
 
-/* For up to this many items a scan is faster than the tree. */
-enum { SCANNED = 1000 };
+enum {
+    SCANNED = 1000,             /* up to this many items a scan is faster than the tree; */
+    MOST_SCANNED = 10000        /* up to this many tight gaps, which need a scan, are tried */
+};
 
 typedef struct weir_key {
     double   rank;              /* larger comes first */
@@ -154,7 +156,9 @@ enum { ORDERS = sizeof orders / sizeof orders[0] };
  * items, so plans are reproducible. */
 static uint64_t repairs(uint64_t n, bool tight)
 {
-    const uint64_t affordable = 200000000 / (n * n + 1), least = tight ? 0 : 20;
+    enum { PAIRS = 200000000, LEAST = 20, PLACED = 400000 };
+    const uint64_t affordable = PAIRS / (n * n + 1), many = PLACED / (n + 1);
+    const uint64_t least = tight ? 0 : many < LEAST ? many : LEAST;
 
     return affordable > 200 ? 200 : affordable < least ? least : affordable;
 }
@@ -191,7 +195,8 @@ static weir_status run(weir_placer *p, const char *name)
     bool       ok = begin(&o);
 
     for (int s = 0; s < ORDERS && ok && !weir_place_done(p); s++) {
-        if (!orders[s].rank || (name && strcmp(orders[s].name, name) != 0))
+        if (!orders[s].rank || (name ? strcmp(orders[s].name, name) != 0
+                                     : orders[s].tight && p->n > MOST_SCANNED))
             continue;
         for (uint32_t i = 0; i < p->n; i++)
             o.key[i] = (weir_key){orders[s].rank(&p->item[i]), i};
