@@ -68,7 +68,8 @@ weir_sources(planner src/graph/memory/policies actnn auto autotm capuchin capuch
     checkpoint compress delta dtr dtr_lookahead fit gist mincut optimal portfolio recycle sublinear
     superneurons table vdnn)
 weir_sources(planner src/graph/memory/problem copy_streams decisions event_times intervals lower
-    mem_plan offsets peak_tree problem relower relower_profile schedule)
+    mem_plan offsets peak_tree problem relower relower_profile relower_state
+    schedule)
 weir_sources(planner src/graph/memory/search anneal articulation best candidates checkpoint_set
     dtr_score dtr_sim evict_to_fit free_offloads greedy job reorder search search_state
     transfers)

@@ -2,102 +2,19 @@
 #include "graph/memory/problem/relower.h"
 #include "graph/memory/problem/relower_profile.h"
 
-#include <math.h>
 #include <string.h>
 
-/* The step in ticks: sums of six steps fit into 53 bits, so they are exact as doubles, too. */
-#define STEP_TICKS 0x1p48
-
-static bool init_arrays(weir_relower *r)
+bool weir_relower_can(const weir_lower_state *w, const uint8_t *decisions, bool *offloads)
 {
-    const size_t ops = r->p->ops.n + 1u, tensors = r->p->tensors.n + 1u;
+    bool some = false;
 
-    r->at = weir_mem_zalloc(r->w->intervals + 1u, sizeof *r->at);
-    r->runs = weir_mem_zalloc(ops, sizeof *r->runs);
-    r->stages = weir_mem_zalloc(ops, sizeof *r->stages);
-    r->early = weir_mem_zalloc(ops, sizeof *r->early);
-    r->read = weir_mem_alloc(tensors * sizeof *r->read);
-    r->most = weir_mem_zalloc(ops, sizeof *r->most);
-    r->ticks = weir_mem_zalloc(ops, sizeof *r->ticks);
-    r->queued = weir_mem_zalloc(ops, 1);
-    r->asked = weir_mem_zalloc(tensors, sizeof *r->asked);
-    r->there = weir_mem_zalloc(tensors, sizeof *r->there);
-    r->read_in = weir_mem_zalloc(tensors, sizeof *r->read_in);
-    r->over = weir_mem_zalloc(tensors, sizeof *r->over);
-    r->last = weir_mem_zalloc(tensors, sizeof *r->last);
-    r->marked = weir_mem_zalloc(ops, sizeof *r->marked);
-    return r->at && r->runs && r->stages && r->early && r->read && r->most && r->ticks &&
-           r->queued && r->asked && r->there && r->read_in && r->over && r->last && r->marked &&
-           weir_vec_reserve(&r->queue, ops) && weir_vec_reserve(&r->unsummed, ops) &&
-           weir_vec_reserve(&r->unread, tensors);
-}
-
-static void number_intervals(weir_relower *r)
-{
-    const weir_mem_problem *p = r->p;
-
-    for (uint32_t k = 0; k < p->tensors.n; k++) {
-        const weir_mem_tensor *t = &p->tensors.at[k];
-        const uint32_t        *u = weir_refs(p, t->uses);
-        uint32_t               from = t->producer == WEIR_NO_OP ? 0 : t->producer;
-
-        r->resident += t->producer == WEIR_NO_OP ? t->bytes : 0;
-        for (uint32_t j = 0; j <= t->uses.n; j++) {
-            const bool last = j == t->uses.n;
-            r->at[r->w->first_interval[k] + j] =
-                (weir_relower_interval){.tensor = k,
-                                        .from = from,
-                                        .to = last ? p->ops.n - 1 : u[j],
-                                        .restored = WEIR_NO_STAGE,
-                                        .last = last};
-            from = last ? 0 : u[j];
-        }
-    }
-}
-
-bool weir_relower_init(weir_relower *r, const weir_lower_state *w)
-{
-    const weir_mem_problem *p = w->p;
-
-    *r = (weir_relower){.p = p, .w = w, .events = p->ops.n};
-    r->second = p->time > 0 ? STEP_TICKS / p->time : 0;
-    if (!init_arrays(r) || !weir_peak_tree_init(&r->tree, p->ops.n))
-        return false;
-    for (uint32_t i = 0; i < p->ops.n; i++)
-        r->ticks[i] = (int64_t)(p->ops.at[i].time * r->second);
-    memset(r->read, 0xff, p->tensors.n * sizeof *r->read);
-    number_intervals(r);
-    return true;
-}
-
-void weir_relower_free(weir_relower *r)
-{
-    for (uint32_t i = 0; r->p && i < r->p->ops.n; i++) {
-        if (r->runs)
-            weir_vec_free(&r->runs[i].list);
-        if (r->stages)
-            weir_vec_free(&r->stages[i].list);
-        if (r->early)
-            weir_vec_free(&r->early[i].list);
-    }
-    void *const own[] = {r->at,   r->runs,   r->stages, r->early, r->read,    r->most, r->ticks,
-                         r->last, r->queued, r->asked,  r->there, r->read_in, r->over, r->marked};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        weir_mem_free(own[i]);
-    weir_vec_free(&r->queue);
-    weir_vec_free(&r->unsummed);
-    weir_vec_free(&r->made);
-    weir_vec_free(&r->stack);
-    weir_vec_free(&r->unread);
-    weir_peak_tree_free(&r->tree);
-    *r = (weir_relower){0};
-}
-
-bool weir_relower_can(const weir_lower_state *w, const uint8_t *decisions)
-{
-    for (uint32_t g = 0; g < w->intervals; g++)
-        if (decisions[g] >= WEIR_OFFLOAD && decisions[g] < WEIR_RECOMPUTE_EARLY)
+    for (uint32_t g = 0; g < w->intervals; g++) {
+        if (decisions[g] == WEIR_COMPRESS || decisions[g] == WEIR_COMPRESS_MASK)
             return false;
+        some = some || decisions[g] == WEIR_OFFLOAD;
+    }
+    if (offloads)
+        *offloads = some;
     return true;
 }
 
@@ -205,16 +122,19 @@ static void ask_readers(weir_relower *r, const weir_relower_interval *g, uint32_
         ask_stage(r, to);
     if (early != WEIR_NO_STAGE && early > after && early <= to)
         ask_stage(r, early);
-    ask_reruns(r, k->producer, after, to);
+    if (k->producer != WEIR_NO_OP)
+        ask_reruns(r, k->producer, after, to);
     for (uint32_t j = 0; j < k->uses.n && u[j] < to; j++)
         ask_reruns(r, u[j], after, to);
 }
 
 /* ---- live stages of intervals ---- */
 
+/* Does the tensor stay once it has been restored? */
 static bool is_rebuilt(uint8_t decision)
 {
-    return decision == WEIR_RECOMPUTE || decision >= WEIR_RECOMPUTE_EARLY;
+    return decision == WEIR_RECOMPUTE || decision == WEIR_OFFLOAD ||
+           decision >= WEIR_RECOMPUTE_EARLY;
 }
 
 /* Counts the interval's bytes in the stages at whose beginning its tensor is live. */
@@ -223,7 +143,9 @@ static void count_live(weir_relower *r, weir_relower_interval *g)
     const weir_mem_tensor *k = &r->p->tensors.at[g->tensor];
     uint32_t               begin = 0, end = 0;
 
-    if (g->last ? k->output : g->decision == WEIR_KEEP) {
+    if (k->producer == WEIR_NO_OP && (g->last || !weir_relower_offloaded(r, g->tensor))) {
+        /* not counted, or among r->resident */
+    } else if (g->last ? k->output : g->decision == WEIR_KEEP) {
         begin = g->from + 1;
         end = g->to + 1;
     } else if (g->last && g->decision == WEIR_KEEP_FOR_RECOMPUTE &&
@@ -236,6 +158,7 @@ static void count_live(weir_relower *r, weir_relower_interval *g)
     }
     if (begin == g->begin && end == g->end)
         return;
+    r->changed = r->changed || begin < end || g->begin < g->end;
     weir_peak_tree_add(&r->tree, g->begin, g->end, -(int64_t)k->bytes);
     weir_peak_tree_add(&r->tree, begin, end, (int64_t)k->bytes);
     g->begin = begin;
@@ -279,11 +202,12 @@ static bool begins_with(const weir_relower *r, uint32_t tensor, uint32_t s)
 {
     const weir_mem_tensor *k = &r->p->tensors.at[tensor];
 
-    if (k->producer == WEIR_NO_OP)
+    if (weir_relower_stays(r, tensor))
         return true;
     const weir_relower_interval *g = &r->at[weir_relower_interval_at(r, tensor, s)];
     if (g->last)
-        return k->output || g->decision == WEIR_KEEP_FOR_RECOMPUTE;
+        return k->producer != WEIR_NO_OP &&
+               (k->output || g->decision == WEIR_KEEP_FOR_RECOMPUTE);
     return g->decision == WEIR_KEEP || (is_rebuilt(g->decision) && g->restored < s);
 }
 
@@ -297,14 +221,25 @@ static bool is_there(weir_relower *r, uint32_t tensor, uint32_t s)
     return r->there[tensor] != 0;
 }
 
-/* Recomputes the tensor's producer after the producers of the inputs that it lacks, depth first, as
- * run_stack in lower.c. */
+/* Prefetches the tensor unless it is there; pushes its producer on the stack if it has no copy. */
+static bool request(weir_relower *r, uint32_t tensor, uint32_t s)
+{
+    if (is_there(r, tensor, s))
+        return true;
+    if (!weir_relower_is_on_host(r, tensor, s))
+        return weir_vec_push(&r->stack, r->p->tensors.at[tensor].producer);
+    r->there[tensor] = 1;
+    return weir_vec_push(&r->made, weir_relower_fetch(r, tensor));
+}
+
+/* Prefetches the tensor, or recomputes its producer after restoring the inputs that it lacks, depth
+ * first, as run_stack in lower.c. */
 static bool restore(weir_relower *r, uint32_t tensor, uint32_t s)
 {
     const weir_mem_problem *p = r->p;
 
     r->stack.n = 0;
-    if (!is_there(r, tensor, s) && !weir_vec_push(&r->stack, p->tensors.at[tensor].producer))
+    if (!request(r, tensor, s))
         return false;
     while (r->stack.n > 0 && r->valid) {
         const uint32_t     op = r->stack.at[r->stack.n - 1], depth = r->stack.n;
@@ -313,9 +248,8 @@ static bool restore(weir_relower *r, uint32_t tensor, uint32_t s)
         bool               wanted = false;
 
         r->valid = t->rerun_before > s;
-        for (uint32_t i = 0; i < t->in.n; i++)
-            if (!is_there(r, in[i], s) &&
-                !weir_vec_push(&r->stack, p->tensors.at[in[i]].producer))
+        for (uint32_t i = 0; i < t->in.n && r->valid; i++)
+            if (!request(r, in[i], s))
                 return false;
         if (r->stack.n > depth)
             continue;
@@ -330,7 +264,7 @@ static bool restore(weir_relower *r, uint32_t tensor, uint32_t s)
     return true;
 }
 
-/* Lists the ops that stage s recomputes. */
+/* Lists what stage s restores. */
 static bool list_reruns(weir_relower *r, uint32_t s)
 {
     const weir_index_range in = r->p->ops.at[s].in;
@@ -370,47 +304,73 @@ static void set_restored(weir_relower *r, weir_relower_interval *g, uint32_t s)
     count_live(r, g);
 }
 
-/* Updates the intervals that stage s restores: it used to recompute runs[s], now `made`. */
+/* Returns the tensors that `restored`, an entry of a list of what a stage restores, brings back; a
+ * prefetch brings back *one. */
+static const uint32_t *tensors_of(const weir_relower *r, uint32_t restored, uint32_t *one,
+                                  uint32_t *n)
+{
+    if (weir_relower_is_fetch(r, restored)) {
+        *one = restored - r->p->ops.n;
+        *n = 1;
+        return one;
+    }
+    const weir_index_range out = r->p->ops.at[restored].out;
+    *n = out.n;
+    return weir_refs(r->p, out);
+}
+
+/* Updates the intervals that stage s restores: it used to restore runs[s], now `made`. */
 static void settle_restored(weir_relower *r, uint32_t s)
 {
-    const weir_mem_problem *p = r->p;
+    uint32_t one, n;
 
     r->stamp++;
     for (uint32_t i = 0; i < r->made.n; i++) {
-        const weir_index_range out = p->ops.at[r->made.at[i]].out;
-        for (uint32_t k = 0; k < out.n; k++) {
-            const uint32_t               y = weir_refs(p, out)[k];
-            weir_relower_interval *const g = &r->at[weir_relower_interval_at(r, y, s)];
+        const uint32_t *const y = tensors_of(r, r->made.at[i], &one, &n);
+        for (uint32_t k = 0; k < n; k++) {
+            weir_relower_interval *const g = &r->at[weir_relower_interval_at(r, y[k], s)];
             if (g->last || !is_rebuilt(g->decision) || g->restored < s)
                 continue;
-            r->asked[y] = r->stamp;
+            r->asked[y[k]] = r->stamp;
             if (g->restored != s)
                 set_restored(r, g, s);
         }
     }
     for (uint32_t i = 0; i < r->runs[s].list.n; i++) {
-        const weir_index_range out = p->ops.at[r->runs[s].list.at[i]].out;
-        for (uint32_t k = 0; k < out.n; k++) {
-            const uint32_t               y = weir_refs(p, out)[k];
-            weir_relower_interval *const g = &r->at[weir_relower_interval_at(r, y, s)];
-            if (g->restored == s && r->asked[y] != r->stamp)
+        const uint32_t *const y = tensors_of(r, r->runs[s].list.at[i], &one, &n);
+        for (uint32_t k = 0; k < n; k++) {
+            weir_relower_interval *const g = &r->at[weir_relower_interval_at(r, y[k], s)];
+            if (g->restored == s && r->asked[y[k]] != r->stamp)
                 set_restored(r, g, WEIR_NO_STAGE);
         }
     }
 }
 
-/* Replaces what stage s recomputes by `made`. */
+static bool restores_as_before(const weir_relower *r, uint32_t s)
+{
+    const weir_numbers *runs = &r->runs[s];
+
+    return r->made.n == runs->list.n &&
+           (r->made.n == 0 ||
+            memcmp(r->made.at, runs->list.at, r->made.n * sizeof *r->made.at) == 0);
+}
+
+/* Replaces what stage s restores by `made`. */
 static bool replace_runs(weir_relower *r, uint32_t s)
 {
     weir_numbers *const runs = &r->runs[s];
     const uint64_t      now = ++r->stamp, both = ++r->stamp;
 
+    r->changed = r->changed || !restores_as_before(r, s);
     r->events += r->made.n;
     r->events -= runs->list.n;
     for (uint32_t i = 0; i < r->made.n; i++)
-        r->marked[r->made.at[i]] = now;
+        if (!weir_relower_is_fetch(r, r->made.at[i]))
+            r->marked[r->made.at[i]] = now;
     for (uint32_t i = 0; i < runs->list.n; i++) {
         const uint32_t op = runs->list.at[i];
+        if (weir_relower_is_fetch(r, op))
+            continue;
         if (r->marked[op] == now) {
             r->marked[op] = both;
             continue;
@@ -421,7 +381,7 @@ static bool replace_runs(weir_relower *r, uint32_t s)
     }
     for (uint32_t i = 0; i < r->made.n; i++) {
         const uint32_t op = r->made.at[i];
-        if (r->marked[op] == both)
+        if (weir_relower_is_fetch(r, op) || r->marked[op] == both)
             continue;
         if (!insert(&r->stages[op], s))
             return false;
@@ -484,16 +444,61 @@ bool weir_relower_run(weir_relower *r)
     return true;
 }
 
-bool weir_relower_set(weir_relower *r, uint32_t interval, uint8_t decision)
+/* All that ask for the tensor in its intervals from `first` on are out of date. */
+static void ask_intervals(weir_relower *r, uint32_t tensor, uint32_t first)
 {
-    weir_relower_interval *const g = &r->at[interval];
-    const uint32_t               was = early_stage(r, g);
+    for (uint32_t g = first; g < r->w->first_interval[tensor + 1]; g++) {
+        const weir_relower_interval *const x = &r->at[g];
+        ask_readers(r, x, x->from, x->to);
+        if (x->to == 0)                 /* stage 0 belongs to it */
+            ask_stage(r, 0);
+        ask_sum(r, x->from);
+    }
+}
 
-    if (g->decision == decision || r->p->tensors.at[g->tensor].producer == WEIR_NO_OP)
-        return true;
-    g->decision = decision;
-    g->restored = WEIR_NO_STAGE;
-    const uint32_t now = early_stage(r, g);
+/* Finds the first interval over which a temporary tensor is offloaded: its copy then stays. */
+static void find_host(weir_relower *r, uint32_t tensor)
+{
+    const uint32_t first = r->w->first_interval[tensor], end = r->w->first_interval[tensor + 1];
+    const uint32_t was = r->host[tensor];
+    uint32_t       g = first;
+
+    while (g < end && (r->at[g].decision != WEIR_OFFLOAD ||
+                       (r->at[g].last && r->p->tensors.at[tensor].output)))
+        g++;
+    r->host[tensor] = g < end ? r->at[g].from : WEIR_NO_STAGE;
+    if (r->host[tensor] == was)
+        return;
+    r->changed = true;
+    g = first;
+    while (r->at[g].from < was && r->at[g].from < r->host[tensor])
+        g++;
+    ask_intervals(r, tensor, g);
+}
+
+/* The decision for an interval of a resident tensor has changed. */
+static void change_resident(weir_relower *r, uint32_t interval, bool was_offloaded)
+{
+    const uint32_t tensor = r->at[interval].tensor;
+    const uint32_t first = r->w->first_interval[tensor], end = r->w->first_interval[tensor + 1];
+    const bool     offloaded = weir_relower_offloaded(r, tensor);
+
+    if (!offloaded && !was_offloaded)
+        return;
+    r->changed = true;
+    r->resident += was_offloaded ? r->p->tensors.at[tensor].bytes : 0;
+    r->resident -= offloaded ? r->p->tensors.at[tensor].bytes : 0;
+    for (uint32_t g = first; g < end; g++) {
+        if (g == interval || offloaded != was_offloaded)
+            r->at[g].restored = WEIR_NO_STAGE;
+        count_live(r, &r->at[g]);
+    }
+    ask_intervals(r, tensor, first);
+}
+
+/* Moves the interval to the list of the stage in which it is recomputed early. */
+static bool change_early(weir_relower *r, uint32_t interval, uint32_t was, uint32_t now)
+{
     if (was != WEIR_NO_STAGE) {
         withdraw(&r->early[was], interval);
         ask_stage(r, was);
@@ -503,11 +508,37 @@ bool weir_relower_set(weir_relower *r, uint32_t interval, uint8_t decision)
             return false;
         ask_stage(r, now);
     }
+    return true;
+}
+
+bool weir_relower_set(weir_relower *r, uint32_t interval, uint8_t decision)
+{
+    weir_relower_interval *const g = &r->at[interval];
+    const uint8_t                before = g->decision;
+    const uint32_t               was = early_stage(r, g);
+
+    if (before == decision)
+        return true;
+    r->events -= weir_relower_count_copies_out(r, g->tensor);
+    if (r->p->tensors.at[g->tensor].producer == WEIR_NO_OP) {
+        const bool offloaded = weir_relower_offloaded(r, g->tensor);
+        g->decision = decision;
+        change_resident(r, interval, offloaded);
+        r->events += weir_relower_count_copies_out(r, g->tensor);
+        return true;
+    }
+    g->decision = decision;
+    g->restored = WEIR_NO_STAGE;
+    if (!change_early(r, interval, was, early_stage(r, g)))
+        return false;
     ask_readers(r, g, g->from, g->to);
     ask_sum(r, g->from);
+    if (before == WEIR_OFFLOAD || decision == WEIR_OFFLOAD)
+        find_host(r, g->tensor);
     if (g->last)
         find_last_reader(r, g->tensor);
     count_live(r, g);
+    r->events += weir_relower_count_copies_out(r, g->tensor);
     return true;
 }
 

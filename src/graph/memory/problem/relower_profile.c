@@ -9,7 +9,7 @@ static bool ends(const weir_relower *r, uint32_t tensor, uint32_t s)
     const weir_relower_interval *g;
     bool                         used = false; /* the stage's op itself reads or makes it */
 
-    if (k->producer == WEIR_NO_OP)
+    if (weir_relower_stays(r, tensor))
         return false;
     g = &r->at[weir_relower_interval_at(r, tensor, s)];
     used = k->producer == s;
@@ -17,6 +17,8 @@ static bool ends(const weir_relower *r, uint32_t tensor, uint32_t s)
         used = true;
         g++;
     }
+    if (g->last && k->producer == WEIR_NO_OP)
+        return true;
     if (g->last)
         return !k->output &&
                (g->decision != WEIR_KEEP_FOR_RECOMPUTE || r->read[tensor] == WEIR_NO_STAGE ||
@@ -31,6 +33,19 @@ typedef struct weir_stage_sum {
     int64_t       live, most;
 } weir_stage_sum;
 
+/* Is the tensor, which the stage's own op reads or makes, copied to the host at its end? */
+static bool copied_out(const weir_relower *r, uint32_t tensor, uint32_t s)
+{
+    const weir_mem_tensor *k = &r->p->tensors.at[tensor];
+    uint32_t               g = weir_relower_interval_at(r, tensor, s);
+
+    if (!r->at[g].last && r->at[g].to == s)
+        g++;
+    else if (k->producer != s)
+        return false;
+    return weir_relower_copies_out(r, g);
+}
+
 /* Does event e, which reads the tensor, end its live range? */
 static bool dies(const weir_stage_sum *x, uint32_t tensor)
 {
@@ -38,11 +53,29 @@ static bool dies(const weir_stage_sum *x, uint32_t tensor)
            ends(x->r, tensor, x->s);
 }
 
+/* Does the last op of the step have copies behind it? */
+static bool has_copies_behind(const weir_relower *r, uint32_t s)
+{
+    const weir_index_range in = r->p->ops.at[s].in, out = r->p->ops.at[s].out;
+
+    for (uint32_t i = 0; i < in.n; i++)
+        if (copied_out(r, weir_refs(r->p, in)[i], s))
+            return true;
+    for (uint32_t i = 0; i < out.n; i++)
+        if (copied_out(r, weir_refs(r->p, out)[i], s))
+            return true;
+    return false;
+}
+
 /* Does the output live beyond event e? Nothing does beyond the last event of the step. */
 static bool outlives(const weir_stage_sum *x, uint32_t tensor)
 {
-    if (x->s + 1 == x->r->p->ops.n && x->e == x->r->runs[x->s].list.n)
+    const bool own = x->e == x->r->runs[x->s].list.n;
+
+    if (own && x->s + 1 == x->r->p->ops.n && !has_copies_behind(x->r, x->s))
         return false;
+    if (own && copied_out(x->r, tensor, x->s))
+        return true;
     return (x->r->read_in[tensor] == x->whole && x->r->last[tensor] > x->e) ||
            !ends(x->r, tensor, x->s);
 }
@@ -56,6 +89,8 @@ static bool is_scratch(weir_stage_sum *x, const weir_mem_op *t, uint32_t tensor)
 
     if (first)
         return false;
+    if (r->fetched[tensor] == x->whole)
+        return true;
     const weir_relower_interval *g = &r->at[weir_relower_interval_at(r, tensor, x->s)];
     if (g->last)
         return r->p->tensors.at[tensor].output || g->decision == WEIR_KEEP_FOR_RECOMPUTE;
@@ -74,7 +109,8 @@ static void take_over(weir_stage_sum *x, const weir_mem_op *t, uint64_t event)
         const uint32_t in = pair[i], out = pair[i + 1];
         if (r->over[in] == event || r->over[out] == event ||
             p->tensors.at[in].bytes != p->tensors.at[out].bytes || !dies(x, in) ||
-            is_scratch(x, t, out) || !outlives(x, out))
+            (t == &p->ops.at[x->s] && copied_out(r, in, x->s)) || is_scratch(x, t, out) ||
+            !outlives(x, out))
             continue;
         r->over[in] = r->over[out] = event;
     }
@@ -105,6 +141,17 @@ static void add_event(weir_stage_sum *x, uint32_t op)
     x->e++;
 }
 
+/* Adds the prefetch of a tensor. */
+static void add_fetch(weir_stage_sum *x, uint32_t tensor)
+{
+    const int64_t bytes = (int64_t)x->r->p->tensors.at[tensor].bytes;
+
+    x->r->fetched[tensor] = x->whole;
+    x->most = x->live + bytes > x->most ? x->live + bytes : x->most;
+    x->live += outlives(x, tensor) ? bytes : 0;
+    x->e++;
+}
+
 static void note_reads(weir_stage_sum *x, uint32_t op, uint32_t e)
 {
     const weir_index_range in = x->r->p->ops.at[op].in;
@@ -124,10 +171,14 @@ void weir_relower_sum(weir_relower *r, uint32_t s)
 
     r->stamp += n + 1;
     for (uint32_t e = 0; e < n; e++)
-        note_reads(&x, runs->list.at[e], e);
+        if (!weir_relower_is_fetch(r, runs->list.at[e]))
+            note_reads(&x, runs->list.at[e], e);
     note_reads(&x, s, n);
     for (uint32_t e = 0; e < n; e++)
-        add_event(&x, runs->list.at[e]);
+        if (weir_relower_is_fetch(r, runs->list.at[e]))
+            add_fetch(&x, runs->list.at[e] - r->p->ops.n);
+        else
+            add_event(&x, runs->list.at[e]);
     add_event(&x, s);
     r->most[s] = x.most;
 }

@@ -2,8 +2,9 @@
  * "Optimization by simulated annealing", Science, 1983).
  *
  * A move changes a few intervals, half of them of live tensors; or the outputs of a window of
- * neighbouring ops; or exchanges an evicted interval for a kept one. With copies, every move lowers
- * the whole plan, in time linear in its events. Eight rounds start from the best plan, each colder
+ * neighbouring ops; or exchanges an evicted interval for a kept one. With copies, a move lowers the
+ * whole plan, in time linear in its events, unless it has no effect or what it needs at least
+ * rejects it; with compression, all do. Eight rounds start from the best plan, each colder
  * than the one before. A temperature is extra time relative to the step
  * (weir_search_objective). */
 #include "graph/memory/search/anneal.h"
@@ -184,6 +185,12 @@ static bool move_swap(weir_search_state *a)
     return true;
 }
 
+/* Does the move change decisions without effect? The schedule is then that of the plan before. */
+static bool is_same(const weir_search_state *a)
+{
+    return (a->screens || a->in_steps) && a->now.valid && !a->relower.changed;
+}
+
 /* Evaluates the changed plan and decides whether it replaces the one whose objective is *now, which
  * it then updates. What the plan needs at least suffices for most rejections; copies are timed for
  * the others. */
@@ -194,6 +201,10 @@ static bool accept(weir_search_state *a, double temperature, double *now, bool *
 
     if (!weir_search_try_runs(a))
         return false;
+    if (is_same(a)) {
+        *accepted = true;
+        return true;
+    }
     const double least = weir_search_objective(a) - rounding;
     if (least > *now) {
         chance = weir_random_unit(a);
@@ -238,7 +249,7 @@ static bool begin_round(weir_search_state *a, const weir_cooling *how)
     return how->free_offloads ? weir_search_free_offloads(a) : weir_search_evaluate(a);
 }
 
-static bool anneal(weir_search_state *a, uint64_t moves, const weir_cooling *how)
+static bool run_rounds(weir_search_state *a, uint64_t moves, const weir_cooling *how)
 {
     enum { ROUNDS = 8 };
     weir_search   *s = a->s;
@@ -264,10 +275,18 @@ static bool anneal(weir_search_state *a, uint64_t moves, const weir_cooling *how
         if (a->undo.n == 0)
             continue;
         if (!accept(a, temperature, &now, &accepted) ||
-            !(accepted ? weir_search_note_later(a) : weir_search_take_back(a)))
+            !(!accepted ? weir_search_take_back(a) : is_same(a) || weir_search_note_later(a)))
             return false;
     }
     return weir_search_flush(a);
+}
+
+static bool anneal(weir_search_state *a, uint64_t moves, const weir_cooling *how)
+{
+    a->screens = a->can_screen && !a->in_steps;
+    const bool ok = run_rounds(a, moves, how);
+    a->screens = false;
+    return ok;
 }
 
 bool weir_search_anneal(weir_search_state *a, uint64_t moves)

@@ -36,6 +36,11 @@ bool weir_search_lower(weir_search_state *a)
 
 /* ---- changes ---- */
 
+static bool is_incremental(const weir_search_state *a)
+{
+    return a->in_steps || a->screens;
+}
+
 static bool run_steps(weir_search_state *a)
 {
     const weir_relower *r = &a->relower;
@@ -51,6 +56,7 @@ static bool run_steps(weir_search_state *a)
 void weir_search_begin_move(weir_search_state *a)
 {
     a->undo.n = 0;
+    a->relower.changed = false;
 }
 
 bool weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to)
@@ -60,12 +66,12 @@ bool weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to)
     if (!weir_vec_push(&a->undo, (uint64_t)interval << 8 | a->decisions[interval]))
         return false;
     a->decisions[interval] = to;
-    return !a->in_steps || weir_relower_set(&a->relower, interval, to);
+    return !is_incremental(a) || weir_relower_set(&a->relower, interval, to);
 }
 
 bool weir_search_try_runs(weir_search_state *a)
 {
-    if (a->in_steps)
+    if (is_incremental(a))
         return run_steps(a);
     a->s->tried++;
     if (!weir_lower_runs(&a->s->lowered, a->decisions))
@@ -78,7 +84,8 @@ bool weir_search_try_copies(weir_search_state *a)
 {
     if (a->in_steps)
         return true;
-    if (!weir_lower_copies(&a->s->lowered))
+    if ((a->screens && !weir_lower_runs(&a->s->lowered, a->decisions)) ||
+        !weir_lower_copies(&a->s->lowered))
         return false;
     read_lowered(a);
     return true;
@@ -94,17 +101,18 @@ bool weir_search_take_back(weir_search_state *a)
     while (a->undo.n > 0) {
         const uint64_t u = a->undo.at[--a->undo.n];
         a->decisions[u >> 8] = (uint8_t)(u & 0xff);
-        if (a->in_steps && !weir_relower_set(&a->relower, (uint32_t)(u >> 8), (uint8_t)(u & 0xff)))
+        if (is_incremental(a) &&
+            !weir_relower_set(&a->relower, (uint32_t)(u >> 8), (uint8_t)(u & 0xff)))
             return false;
     }
-    return !a->in_steps || weir_relower_run(&a->relower);
+    return !is_incremental(a) || weir_relower_run(&a->relower);
 }
 
 bool weir_search_evaluate(weir_search_state *a)
 {
-    if (!a->in_steps)
-        return weir_search_lower(a);
-    return weir_relower_all(&a->relower, a->decisions) && run_steps(a);
+    if (is_incremental(a) && !weir_relower_all(&a->relower, a->decisions))
+        return false;
+    return a->in_steps ? run_steps(a) : weir_search_lower(a);
 }
 
 double weir_search_objective(const weir_search_state *a)
@@ -228,9 +236,12 @@ void weir_search_close_line(weir_search_state *a)
 
 void weir_search_open_line(weir_search_state *a, unsigned levers)
 {
+    bool       offloads = false;
+    const bool can = !a->s->start || weir_relower_can(&a->s->lowered, a->s->start, &offloads);
+
     a->levers = levers;
-    a->in_steps = levers == WEIR_LEVER_RECOMPUTE &&
-                  (!a->s->start || weir_relower_can(&a->s->lowered, a->s->start));
+    a->in_steps = levers == WEIR_LEVER_RECOMPUTE && can && !offloads;
+    a->can_screen = can && !(levers & ~(unsigned)(WEIR_LEVER_RECOMPUTE | WEIR_LEVER_OFFLOAD));
     a->spare = a->failed = a->wait = 0;
     a->pending.peak = SIZE_MAX;
     a->best.peak = SIZE_MAX;

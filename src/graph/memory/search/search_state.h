@@ -35,8 +35,10 @@ typedef struct weir_search_state {
     size_t             small;     /* bytes; smaller tensors stay: they cost moves and save little */
     uint8_t           *decisions; /* [intervals] the current plan */
     weir_search_plan   now;       /* what it needs, as evaluated last */
-    weir_relower       relower;   /* evaluates changes of plans that only recompute */
-    bool               in_steps;  /* this line's plans only recompute, so `relower` is in use */
+    weir_relower       relower;   /* evaluates changes of plans */
+    bool               in_steps;  /* this line's plans only recompute: `relower` says all of them */
+    bool               screens;   /* at present `relower` says what a changed plan needs at least */
+    bool               can_screen; /* this line's plans only recompute and offload */
     weir_search_best   best;      /* best plan of the current line */
     weir_search_best   pending;   /* a better plan whose addresses are not yet checked; or none */
     uint32_t          *tensor_of; /* [intervals] the tensor of each */
@@ -100,7 +102,9 @@ void   weir_search_begin_move(weir_search_state *a);
 bool   weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to);
 bool   weir_search_try(weir_search_state *a);
 
-/* weir_search_try in two parts: after the first, a->now is what the plan needs at least. */
+/* weir_search_try in two parts: after the first, a->now is what the plan needs at least. While
+ * a->screens is set, which needs a->can_screen and then weir_search_evaluate, the first part takes
+ * time for what has changed alone, and does not change s->lowered. */
 bool   weir_search_try_runs(weir_search_state *a);
 bool   weir_search_try_copies(weir_search_state *a);
 
