@@ -1,12 +1,11 @@
 /* anneal.c - simulated annealing over the decisions of a plan (Kirkpatrick and others,
  * "Optimization by simulated annealing", Science, 1983).
  *
- * A move changes a few intervals, half of them of live tensors; or the outputs of a window of
- * neighbouring ops; or exchanges an evicted interval for a kept one. With copies, a move lowers the
- * whole plan, in time linear in its events, unless it has no effect or what it needs at least
- * rejects it; with compression, all do. Eight rounds start from the best plan, each colder
- * than the one before. A temperature is extra time relative to the step
- * (weir_search_objective). */
+ * A move changes a few intervals, many of them the longest of a tensor; or the outputs of a window
+ * of neighbouring ops; or exchanges an evicted interval for a kept one. With copies, a move lowers
+ * the whole plan, in time linear in its events, unless it has no effect or what it needs at least
+ * rejects it; with compression, all do. Eight rounds start from the best plan, each colder than the
+ * one before. A temperature is extra time relative to the step (weir_search_objective). */
 #include "graph/memory/search/anneal.h"
 
 #include <math.h>
@@ -119,7 +118,18 @@ static bool move_window(weir_search_state *a)
     return true;
 }
 
-/* Changes one to three intervals, with probability 1/2 each of a tensor in the current schedule. */
+/* Returns the tensor of `interval`; where every move lowers the whole plan, that of a live range of
+ * the schedule, of which tensors that are evicted have several. */
+static uint32_t draw_tensor(weir_search_state *a, uint32_t interval)
+{
+    const weir_schedule *s = &a->s->lowered.s;
+
+    return weir_search_is_incremental(a) ? a->tensor_of[interval]
+                                         : s->ranges.at[weir_random_below(a, s->ranges.n)].tensor;
+}
+
+/* Changes one to three intervals, with probability 1/2 each of a tensor that draw_tensor returns,
+ * the longest if not any. */
 static bool move_intervals(weir_search_state *a)
 {
     const weir_lower_state *w = &a->s->lowered;
@@ -127,10 +137,8 @@ static bool move_intervals(weir_search_state *a)
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t interval = a->worth.at[weir_random_below(a, a->worth.n)];
-        if (weir_random_u64(a) & 1 && (a->in_steps || w->s.ranges.n > 0)) {
-            const uint32_t tensor =
-                a->in_steps ? a->tensor_of[interval]
-                            : w->s.ranges.at[weir_random_below(a, w->s.ranges.n)].tensor;
+        if (weir_random_u64(a) & 1 && (weir_search_is_incremental(a) || w->s.ranges.n > 0)) {
+            const uint32_t tensor = draw_tensor(a, interval);
             const uint32_t any = weir_random_below(a, w->p->tensors.at[tensor].uses.n + 1);
             interval = weir_random_u64(a) & 3 ? longest_interval(w, tensor)
                                               : w->first_interval[tensor] + any;
@@ -188,7 +196,7 @@ static bool move_swap(weir_search_state *a)
 /* Does the move change decisions without effect? The schedule is then that of the plan before. */
 static bool is_same(const weir_search_state *a)
 {
-    return (a->screens || a->in_steps) && a->now.valid && !a->relower.changed;
+    return weir_search_is_incremental(a) && a->now.valid && !a->relower.changed;
 }
 
 /* Evaluates the changed plan and decides whether it replaces the one whose objective is *now, which

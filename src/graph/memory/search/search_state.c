@@ -36,11 +36,6 @@ bool weir_search_lower(weir_search_state *a)
 
 /* ---- changes ---- */
 
-static bool is_incremental(const weir_search_state *a)
-{
-    return a->in_steps || a->screens;
-}
-
 static bool run_steps(weir_search_state *a)
 {
     const weir_relower *r = &a->relower;
@@ -66,12 +61,12 @@ bool weir_search_change(weir_search_state *a, uint32_t interval, uint8_t to)
     if (!weir_vec_push(&a->undo, (uint64_t)interval << 8 | a->decisions[interval]))
         return false;
     a->decisions[interval] = to;
-    return !is_incremental(a) || weir_relower_set(&a->relower, interval, to);
+    return !weir_search_is_incremental(a) || weir_relower_set(&a->relower, interval, to);
 }
 
 bool weir_search_try_runs(weir_search_state *a)
 {
-    if (is_incremental(a))
+    if (weir_search_is_incremental(a))
         return run_steps(a);
     a->s->tried++;
     if (!weir_lower_runs(&a->s->lowered, a->decisions))
@@ -101,16 +96,16 @@ bool weir_search_take_back(weir_search_state *a)
     while (a->undo.n > 0) {
         const uint64_t u = a->undo.at[--a->undo.n];
         a->decisions[u >> 8] = (uint8_t)(u & 0xff);
-        if (is_incremental(a) &&
+        if (weir_search_is_incremental(a) &&
             !weir_relower_set(&a->relower, (uint32_t)(u >> 8), (uint8_t)(u & 0xff)))
             return false;
     }
-    return !is_incremental(a) || weir_relower_run(&a->relower);
+    return !weir_search_is_incremental(a) || weir_relower_run(&a->relower);
 }
 
 bool weir_search_evaluate(weir_search_state *a)
 {
-    if (is_incremental(a) && !weir_relower_all(&a->relower, a->decisions))
+    if (weir_search_is_incremental(a) && !weir_relower_all(&a->relower, a->decisions))
         return false;
     return a->in_steps ? run_steps(a) : weir_search_lower(a);
 }

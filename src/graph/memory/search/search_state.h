@@ -64,6 +64,12 @@ static inline bool weir_search_at_floor(const weir_search *s, size_t peak)
     return s->floor > 0 && peak <= s->floor;
 }
 
+/* Does `relower` follow the changes of decisions at present? */
+static inline bool weir_search_is_incremental(const weir_search_state *a)
+{
+    return a->in_steps || a->screens;
+}
+
 /* Draw 64 random bits, an integer in [0, n), and a number in [0, 1) from the state's generator,
  * whose seed is fixed. */
 static inline uint64_t weir_random_u64(weir_search_state *a)
