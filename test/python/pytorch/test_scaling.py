@@ -217,7 +217,7 @@ class Strange(torch.nn.Module):
         self.fc = torch.nn.Linear(4, 4)
 
     def forward(self, x):
-        return torch.special.bessel_j0(self.fc(x))
+        return torch.special.i0e(self.fc(x))        # differentiable in every PyTorch
 
 
 def test_the_fallback_accumulates_scales_and_predicts():

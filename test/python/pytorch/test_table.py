@@ -61,6 +61,19 @@ def inverse(w):
     return w.flatten()[order] * 2 + w.flatten()[back]
 
 
+def has_grouped_mm():
+    """Does torch.export take it in f32? That of PyTorch 2.13 takes bf16 alone."""
+    try:
+        torch._grouped_mm(torch.ones(2, 4, device="meta"), torch.ones(1, 4, 4, device="meta"),
+                          offs=torch.ones(1, dtype=torch.int32, device="meta"))
+    except RuntimeError:
+        return False
+    return True
+
+
+GROUPED_MM = has_grouped_mm()
+
+
 def groups(w):
     """Rows in groups of other sizes than blocks have, and none in some."""
     x, m = w.reshape(6, 4), torch.stack([w[0].T @ w[1], w[1].T @ w[1], w[0].T @ w[0]])
@@ -118,7 +131,7 @@ CASES = {
     "histogram": lambda w: w * torch.histc(w.detach(), 4, -0.7, 0.9)
     + torch.histc(w.detach(), 4) * 0.1 + torch.histc(w.detach().double(), 4, 0.5, 0.5)
     + torch.histc(w.detach() * 0, 4) * 0.1,
-    "groups": groups,
+    **({"groups": groups} if GROUPED_MM else {}),
     "extremes": lambda w: w.max(1).values * w.min(1, keepdim=True).values[:, 0]
     + w.max(1).indices,
     "order": lambda w: w.topk(2).values * w.topk(2, 1, largest=False).values.mT[:, :1, :2]
@@ -238,15 +251,18 @@ class Outside(torch.nn.Module):
         y = torch.ops.aten.index_put(self.w, [mask], x[0], False)
         y = torch.ops.aten.index_put(y, [mask[0], torch.tensor([1])], x[0, 0], False)
         same = torch.ops.aten.index_put(mask, [torch.tensor([0, 1])], mask[0], True)
+        y = y.sum() + same.sum()
+        if not GROUPED_MM:
+            return y
         ends = torch.tensor([2, 4], dtype=torch.int32)
-        return y.sum() + same.sum() + torch._grouped_mm(self.w, x, offs=ends).sum()
+        return y + torch._grouped_mm(self.w, x, offs=ends).sum()
 
 
 def test_attributes_outside_of_the_table_are_refused_by_one_error():
     with pytest.raises(weir.torch.UnsupportedError) as caught:
         step_of(Outside(), torch.ones(4, 4))
     for why in ("values for each element where a mask is true", "a mask as an index",
-                "sums of bools", "operands of 2 and 2 axes"):
+                "sums of bools", *(["operands of 2 and 2 axes"] if GROUPED_MM else [])):
         assert why in str(caught.value)
 
 
