@@ -246,7 +246,7 @@ CASE(nodes_are_limited)
     weir_placement_result r;
     uint64_t              most = 0;
 
-    for (uint64_t nodes = 1; nodes < 8 * MOST; nodes += MOST / 2) {
+    for (uint64_t nodes = 1; nodes < 3 * MOST; nodes += MOST / 2) {
         tiles(item, MOST);
         const weir_placement_options how = {.strategy = "exact", .nodes = nodes};
         CHECK_OK(weir_place_items(item, MOST, SIDE, &how, &r));
