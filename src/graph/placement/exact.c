@@ -131,13 +131,10 @@ static bool has_slack(const weir_exact_state *x)
     return all < (1 - 1.0 / SLACK) * (double)x->cap * x->s.n;
 }
 
-/* Returns the number of items to place below `cap`: a node places at most one. */
-static uint64_t unplaced(weir_exact_state *x)
+static uint64_t count_left(const weir_exact_state *x)
 {
     uint64_t n = 0;
 
-    begin(x);
-    keep_low(x);
     for (uint32_t word = 0; word <= x->s.spans / 64; word++)
         n += (uint64_t)__builtin_popcountll(x->left[word]);
     return n;
@@ -152,10 +149,11 @@ static weir_exact_result attempt(weir_exact_state *x, size_t cap, uint64_t nodes
     weir_exact_result r = WEIR_EXACT_GAVE_UP;
 
     x->cap = (int64_t)cap;
-    if (nodes < unplaced(x))
-        return WEIR_EXACT_GAVE_UP;
     begin(x);
     const bool spare = has_slack(x);
+    keep_low(x);
+    if (nodes < count_left(x))          /* a node places at most one item */
+        return WEIR_EXACT_GAVE_UP;
     while (r == WEIR_EXACT_GAVE_UP && x->nodes < end && !x->short_of_memory) {
         const uint64_t before = x->nodes;
         const uint64_t cost = (uint64_t)width_of(x, beams) * x->s.spans * BEAM_CASES;

@@ -120,29 +120,23 @@ weir_status weir_plan_place(weir_plan *p)
     return WEIR_OK;
 }
 
-weir_status weir_plan_place_within(weir_plan *p, size_t limit)
+static weir_status place_within(weir_plan *p, const char *strategy, size_t limit)
 {
     weir_placement_result placed;
 
-    WEIR_TRY(weir_place_within(p->items.at, p->items.n, p->n, p->placement, limit, &placed));
+    WEIR_TRY(weir_place_within(p->items.at, p->items.n, p->n, strategy, limit, &placed));
     take(p, &placed);
     return WEIR_OK;
+}
+
+weir_status weir_plan_place_within(weir_plan *p, size_t limit)
+{
+    return place_within(p, p->placement, limit);
 }
 
 weir_status weir_plan_check(const weir_plan *p)
 {
     return weir_place_check(p->items.at, p->items.n, p->dev->ops->align, p->arena);
-}
-
-/* Places the items by one strategy, which ends once they fit into `limit` bytes. */
-static weir_status place_by(weir_plan *p, const char *strategy, size_t limit)
-{
-    const weir_placement_options how = {.strategy = strategy, .capacity = limit};
-    weir_placement_result        placed;
-
-    WEIR_TRY(weir_place_items(p->items.at, p->items.n, p->n, &how, &placed));
-    take(p, &placed);
-    return WEIR_OK;
 }
 
 weir_status weir_plan_place_lowered(weir_graph *g, const weir_plan *like, size_t limit)
@@ -153,7 +147,7 @@ weir_status weir_plan_place_lowered(weir_graph *g, const weir_plan *like, size_t
     if (g->budget)
         WEIR_TRY(weir_plan_place_within(p, limit));
     else if (like && p->items.n > MANY)
-        WEIR_TRY(place_by(p, like->strategy, limit));
+        WEIR_TRY(place_within(p, like->strategy, limit));
     else
         WEIR_TRY(weir_plan_place(p));
     WEIR_TRY(weir_plan_check(p));

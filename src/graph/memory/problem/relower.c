@@ -6,15 +6,12 @@
 
 bool weir_relower_can(const weir_lower_state *w, const uint8_t *decisions, bool *offloads)
 {
-    bool some = false;
-
+    *offloads = false;
     for (uint32_t g = 0; g < w->intervals; g++) {
         if (decisions[g] == WEIR_COMPRESS || decisions[g] == WEIR_COMPRESS_MASK)
             return false;
-        some = some || decisions[g] == WEIR_OFFLOAD;
+        *offloads = *offloads || decisions[g] == WEIR_OFFLOAD;
     }
-    if (offloads)
-        *offloads = some;
     return true;
 }
 

@@ -17,8 +17,8 @@
 
 #include "graph/memory/problem/relower_state.h"
 
-/* Returns whether decisions of this kind can be lowered here: no compression. *offloads is set if
- * some offload; it may be NULL. */
+/* Returns whether decisions of this kind can be lowered here: no compression. *offloads: some
+ * offload. */
 bool weir_relower_can(const weir_lower_state *w, const uint8_t *decisions, bool *offloads);
 
 /* Lowers a whole plan. This and the functions below return false if memory runs out; then *r can
