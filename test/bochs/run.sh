@@ -74,6 +74,7 @@ END
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$folder/cd/boot/initrd"
 cp "$kernel" "$folder/cd/boot/kernel"
+# no5lvl: Bochs 3.0 does not come back from system management mode with pages of five levels.
 cat >"$folder/cd/boot/grub/grub.cfg" <<'END'
 set timeout=0
 menuentry weir {
