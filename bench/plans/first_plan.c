@@ -2,7 +2,7 @@
  *
  * `first_plan BUDGET LINK GRAPH...` plans each step that a file describes, within BUDGET ("75%")
  * and with a link of LINK GB/s (0: none), and prints a row: operations, the process's milliseconds
- * until the first plan and its extra time, then those of the answer. Seconds are CPU time, which
+ * until the first plan and its extra time, then those of the answer. Times are CPU time, which
  * other processes do not advance. bench/outlines.py writes such files.
  * Build: `cmake --build build --target first_plan`. */
 #include <stdio.h>
@@ -52,6 +52,7 @@ static void print_name(const char *path)
     printf("| %.*s |", (int)strcspn(base, "."), base);
 }
 
+/* False, with weir_error, if the step cannot be read or planned; that nothing fits is a row. */
 static bool row(const char *path, const char *budget, double link)
 {
     static events               e;
@@ -65,7 +66,11 @@ static bool row(const char *path, const char *budget, double link)
     e = (events){.begin = cpu_ms()};
     char *const  plan = weir_stepfile_plan(step, &how, &stats);
     const double all = cpu_ms() - e.begin;
+    const bool   planned = plan || weir_error_status() == WEIR_ERR_BUDGET;
     size_t       i = 0;
+    weir_stepfile_free(step);
+    if (!planned)
+        return false;
     while (i < e.n && e.at[i].bytes > stats.budget_bytes)
         i++;
     print_name(path);
@@ -77,7 +82,6 @@ static bool row(const char *path, const char *budget, double link)
         printf(" %zu | %s | - | - | %.0f | - |\n", stats.operations, budget, all);
     fflush(stdout);
     weir_text_free(plan);
-    weir_stepfile_free(step);
     return true;
 }
 
