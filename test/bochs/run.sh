@@ -40,10 +40,7 @@ for name in weir test_op test_device test_graph test_model; do
 done
 blas=$(ldconfig -p | sed -n 's/.*libopenblas\.so\.0 .*=> //p' | head -n 1)
 { for file in "$root"/weir/* ${blas:+"$blas"}; do ldd "$file"; done; echo "$blas"; } |
-    grep -oE '/[^ ]+\.so[^ ]*' | sort -u | while read -r file; do
-        ldd "$file" 2>/dev/null | grep -oE '/[^ ]+\.so[^ ]*' || :
-        echo "$file"
-    done | sort -u | while read -r file; do cp -L "$file" "$root/lib"; done
+    grep -oE '/[^ ]+\.so[^ ]*' | sort -u | while read -r file; do cp -L "$file" "$root/lib"; done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64"
 
 number=0
