@@ -152,7 +152,7 @@ enum { HALF_BLOCK = 256 };
     {                                                                                              \
         const uint16_t *const f = from;                                                            \
         float *const          t = to;                                                              \
-        int64_t               i = 0;                                                               \
+        int64_t               i = weir_widen_vectors_##id(n, t, f);                                \
         for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
             weir_widen_lanes_##id(t + i, f + i);                                                   \
         for (; i < n; i++)                                                                         \
@@ -162,7 +162,7 @@ enum { HALF_BLOCK = 256 };
     {                                                                                              \
         const float *const f = from;                                                               \
         uint16_t *const    t = to;                                                                 \
-        int64_t            i = 0;                                                                  \
+        int64_t            i = weir_narrow_vectors_##id(n, t, f);                                  \
         for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
             weir_narrow_lanes_##id(t + i, f + i);                                                  \
         for (; i < n; i++)                                                                         \
@@ -171,7 +171,7 @@ enum { HALF_BLOCK = 256 };
     static void round_##id(int64_t n, float *x)                                                    \
     {                                                                                              \
         uint16_t half[HALF_LANES];                                                                 \
-        int64_t  i = 0;                                                                            \
+        int64_t  i = weir_round_vectors_##id(n, x);                                                \
         for (; i + HALF_LANES <= n; i += HALF_LANES) {                                             \
             weir_narrow_lanes_##id(half, x + i);                                                   \
             weir_widen_lanes_##id(x + i, half);                                                    \
@@ -182,7 +182,7 @@ enum { HALF_BLOCK = 256 };
     static void through_##id(weir_row_fn row, int arity, int64_t n, void *out,                     \
                              const void *const *in, const weir_row_args *r)                        \
     {                                                                                              \
-        float         block[WEIR_MAX_IN + 1][HALF_BLOCK];                                          \
+        _Alignas(64) float block[WEIR_MAX_IN + 1][HALF_BLOCK];                                     \
         const void   *from[WEIR_MAX_IN];                                                           \
         weir_row_args own = *r;                                                                    \
         for (int64_t at = 0; at < n; at += HALF_BLOCK, own.first += HALF_BLOCK) {                  \
