@@ -7,6 +7,8 @@
 #include "core/half.h"
 #include "device/cpu/isa.h"
 
+enum { LINE = 64 };     /* bytes of a cache line */
+
 static void join(int64_t cols, int64_t done, double *restrict mean, double *restrict m2, int64_t n,
                  const double *restrict mean_n, const double *restrict m2_n)
 {

@@ -34,13 +34,18 @@ static void JOIN(stats_, X_TYPE)(const void *at, int64_t rows, int64_t row, int6
             m[c] += LX(p[c]);
     for (int64_t c = 0; c < cols; c++)
         m[c] /= (T)rows;
-    for (r = 0, p = x; r + 4 <= rows; r += 4, p += 4 * row)
+    for (r = 0, p = x; r + 4 <= rows; r += 4, p += 4 * row) {
+        /* This pass reads the cache; meanwhile memory brings the next piece. */
+        for (int64_t c = 0; c < cols; c += LINE / (int64_t)sizeof(X))
+            for (int64_t i = 0; i < 4; i++)
+                __builtin_prefetch(p + (rows + i) * row + c);
         for (int64_t c = 0; c < cols; c++) {
             const T a = LX(p[c]) - m[c], b = LX(p[c + row]) - m[c];
             const T d = LX(p[c + 2 * row]) - m[c], e = LX(p[c + 3 * row]) - m[c];
             s[c] += (a + b) + (d + e);
             q[c] += (a * a + b * b) + (d * d + e * e);
         }
+    }
     for (; r < rows; r++, p += row)
         for (int64_t c = 0; c < cols; c++) {
             s[c] += LX(p[c]) - m[c];
