@@ -31,7 +31,7 @@ weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas
     openblas_product)
 weir_sources(cpu src/device/cpu/kernels attention attention_plan batch callback collective compare
-    conv conv_grad_w conv_rows depthwise_w elementwise gather index layer_norm loss lstm matmul move
+    conv conv_1x1 conv_grad_w conv_rows depthwise_w elementwise gather index layer_norm loss lstm matmul move
     norm pack pool2d quantize reduce reduce_scan sign slice softmax swap update widen)
 
 # Compiled once for each instruction set.
@@ -39,6 +39,9 @@ weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)
 weir_sources(cpu_isa src/device/cpu/kernels attention_loops_isa depthwise_w_isa elementwise_isa
     layer_norm_isa loss_isa lstm_isa norm_isa pair_isa pool2d_isa reduce_isa sign_isa softmax_isa
     update_isa)
+
+# Compiled with the flags of AVX512_BF16.
+weir_sources(cpu_bf16 src/device/cpu/gemm gemm_bf16)
 
 weir_sources(graph src/graph/autodiff checkpoint_function clip grad gradient_sum
     leaf_table tape)

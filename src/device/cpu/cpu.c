@@ -9,6 +9,7 @@
 #include "device/common/half_inputs.h"
 #include "device/cpu/amx.h"
 #include "device/cpu/context.h"
+#include "device/cpu/gemm/gemm_bf16.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels.h"
@@ -153,7 +154,8 @@ static weir_rates cpu_rates(const weir_device *d)
 
 static void cpu_info(weir_device *d, weir_string *s)
 {
-    char model[WEIR_CPU_MODEL];
+    static const char units[] = "by the processor's units";
+    char              model[WEIR_CPU_MODEL];
 
     weir_cpu_model(model);
     weir_string_add(s, "instruction set %s (best here: %s)%s%s\n",
@@ -161,6 +163,9 @@ static void cpu_info(weir_device *d, weir_string *s)
                     weir_cpu_isa_name(weir_cpu_isa_best()), *model ? ", " : "", model);
     weir_cpu_amx_info(&weir_cpu_of(d)->amx, s);
     weir_cpu_onednn_info(s);
+    weir_string_add(s, "products of halves: bf16 %s, f16 %s\n",
+                    weir_onednn_multiplies(WEIR_BF16) || weir_gemm_bf16() ? units : "in f32",
+                    weir_onednn_multiplies(WEIR_F16) ? units : "in f32");
     weir_cpu_blas_info(s);
 }
 

@@ -202,12 +202,15 @@ CASE(own_bias_has_the_bits_of_an_addition)
 
 /* ---- halves ---- */
 
-/* An operand of random numbers that the type has, `half` of them or f32 to be rounded. */
+/* An operand of random numbers that the type has, `half` of them or f32 to be rounded. Sums of
+ * products of those for bf16 are exact in f32, whatever their order. */
 static operand random_half(weir_desc d, weir_dtype half)
 {
-    operand o = operand_of(d);
+    const double less_than_half_an_ulp = 1 + 0x1p-11;
+    operand      o = operand_of(d);
     for (int64_t e = 0; e < o.n; e++) {
-        const double v = check_real(-1, 1);
+        const double eighths = (double)check_int(-16, 16) / 8;
+        const double v = half == WEIR_BF16 ? eighths * less_than_half_an_ulp : check_real(-1, 1);
         element_set(d.dtype, o.data, e, d.dtype == half ? half_round(v, half) : v);
     }
     return o;
@@ -226,7 +229,8 @@ static operand widened(const operand *o, weir_dtype half)
 }
 
 /* Our own product of halves, or linear layer if `bias`, has the bits of our own product in f32 of
- * widened operands, rounded once. f32_b: B and the bias are f32, which the product rounds. */
+ * widened operands, rounded once: of f16 for any numbers, since the sums have one order; of bf16,
+ * which the processor may multiply in pairs, for sums that are exact. f32_b: B and the bias are f32, which the product rounds. */
 static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, bool f32_b, bool bias)
 {
     const bool             ta = turn & 1, tb = turn & 2;
@@ -270,13 +274,14 @@ static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, boo
 CASE(own_products_of_halves_have_the_bits_of_widened_operands)
 {
     static const size3 shapes[] = {{33, 40, 100}, {65, 31, 1100}, {1900, 17, 515}, {24, 1100, 1030},
-                                   {1, 600, 130}, {300, 1, 200}, {150, 90, 400}};
+                                   {1, 600, 130}, {300, 1, 200}, {150, 90, 400}, {47, 33, 1031},
+                                   {61, 70, 2050}};
     drive v;
     drive_env("WEIR_GEMM", "own");
     if (drive_open(&v, 2)) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            for (int turn = 0; turn < 8; turn++) {
-                const weir_dtype half = (turn + (int)i) % 2 ? WEIR_BF16 : WEIR_F16;
+            for (int turn = 0; turn < 16; turn++) {
+                const weir_dtype half = turn & 8 ? WEIR_BF16 : WEIR_F16;
                 check_half_product(&v, half, shapes[i], turn & 3, turn & 4, false);
                 if ((turn & 3) == 2)
                     check_half_product(&v, half, shapes[i], turn & 3, turn & 4, true);

@@ -9,6 +9,7 @@
 #include "device/common/div.h"
 #include "device/cpu/context.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/gemm/gemm_bf16.h"
 #include "device/cpu/gemm/gemm_blocks.h"
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas_product.h"
@@ -18,7 +19,9 @@ enum {
     SMALL = 32 * 1024,   /* multiply-adds below which nothing is packed, */
     ALONE = 1024 * 1024, /* ... if a single worker computes the product */
     SERIAL = 256 * 1024, /* multiply-adds below which one worker computes all */
-    STRIP_BYTES = 16 * 1024 /* of the strip that small products pack on the stack */
+    STRIP_BYTES = 16 * 1024, /* of the strip that small products pack on the stack */
+    PAIRS = 64,              /* depth, in pairs, and rows of a small product of bf16 that are */
+    PAIR_ROWS = 128          /* ... packed on the stack at a time */
 };
 
 /* ---- small products: no packing, except of strips that are transposed or not full ---- */
@@ -51,6 +54,54 @@ static void run_small(const weir_gemm *g, const void *a, const void *b, void *c,
                 break;
         }
     }
+}
+
+/* ---- small products of bf16: strips are packed in pairs, as are rows of A not stored so ---- */
+
+/* Rows i .. i+m-1 of A and depth p .. p+k-1. packed: room for PAIR_ROWS x PAIRS. Rows that begin at
+ * pairs are read in place. */
+static void pair_rows(const weir_gemm *g, int64_t i, int64_t m, int64_t p, int64_t k,
+                      const uint16_t *a, const uint16_t *b, float *c, bool add, uint32_t *packed)
+{
+    const weir_gemm_kernel *const q = g->with;
+    const weir_gemm_shape *const  s = &g->shape;
+    const int64_t                 pairs = (k + 1) / 2;
+    const bool                    stored = !s->ta && s->lda % 2 == 0 && k % 2 == 0;
+    const uint16_t *const         at = a + (s->ta ? p * s->lda + i : i * s->lda + p);
+    _Alignas(64) uint32_t         strip[STRIP_BYTES / sizeof(uint32_t)];
+
+    for (int64_t r = 0; r < m && !stored; r += g->mr) {
+        const int rows = (int)min64(g->mr, m - r);
+        q->pack[WEIR_GEMM_AS_IS](packed + r * pairs, rows, rows, k,
+                                 at + (s->ta ? r : r * s->lda), s->lda, !s->ta);
+    }
+    for (int64_t j = 0; j < s->n; j += q->nr) {
+        const int cols = (int)min64(q->nr, s->n - j);
+        q->pack[WEIR_GEMM_AS_IS](strip, q->nr, cols, k,
+                                 b + (s->tb ? j * s->ldb + p : p * s->ldb + j), s->ldb, s->tb);
+        for (int64_t r = 0; r < m; r += g->mr) {
+            const int    rows = (int)min64(g->mr, m - r);
+            float *const to = c + (i + r) * s->ldc + j;
+            if (stored)
+                q->rows(rows, cols, pairs, at + r * s->lda, s->lda / 2, strip, to, s->ldc, add,
+                        NULL);
+            else
+                q->packed(rows, cols, pairs, packed + r * pairs, strip, to, s->ldc, add, NULL);
+        }
+    }
+}
+
+static void run_pairs(const weir_gemm *g, const void *a, const void *b, void *c, bool add,
+                      void *work, weir_threads *t)
+{
+    (void)work, (void)t;
+    const weir_gemm_shape *const s = &g->shape;
+    _Alignas(64) uint32_t        packed[PAIR_ROWS * PAIRS];
+
+    for (int64_t p = 0; p < s->k; p += 2 * PAIRS)
+        for (int64_t i = 0; i < s->m; i += PAIR_ROWS)
+            pair_rows(g, i, min64(PAIR_ROWS, s->m - i), p, min64(2 * PAIRS, s->k - p), a, b, c,
+                      add || p > 0, packed);
 }
 
 /* ---- empty products and OpenBLAS ---- */
@@ -190,6 +241,18 @@ void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape)
     }
 }
 
+bool weir_gemm_plan_alone_bf16(weir_gemm *g, const weir_gemm_shape *shape)
+{
+    const weir_gemm_kernel *const with = weir_gemm_bf16();
+    if (!with || shape->m == 0 || shape->n == 0 || shape->k == 0)
+        return false;
+    *g = (weir_gemm){.shape = *shape, .run = run_pairs, .with = with, .size = sizeof(float),
+                     .size_a = 2, .size_b = 2, .size_c = sizeof(float), .serial = true,
+                     .impl = WEIR_GEMM_BF16_IMPL};
+    g->mr = ceil_div(shape->m, ceil_div(shape->m, with->mr));
+    return true;
+}
+
 /* ---- halves ---- */
 
 /* How packing reads an operand that takes part as `half`. */
@@ -213,7 +276,12 @@ bool weir_gemm_plan_halves(weir_gemm *g, const weir_gemm_shape *shape, const wei
                      .read_bias = types->biased ? read_of(types->bias, shape->dtype)
                                                 : WEIR_GEMM_AS_IS};
     g->shape.dtype = WEIR_F32;
-    g->with = weir_gemm_own(g->shape.dtype, &g->impl);
+    g->with = g->wide = weir_gemm_own(g->shape.dtype, &g->impl);
+    if (shape->dtype == WEIR_BF16 && weir_gemm_bf16()) {
+        g->with = weir_gemm_bf16();
+        g->impl = WEIR_GEMM_BF16_IMPL;
+        g->read_a = types->a == WEIR_BF16 ? WEIR_GEMM_AS_IS : g->read_a;
+    }
     weir_gemm_blocks_plan(g, volume <= SERIAL);
     return true;
 }

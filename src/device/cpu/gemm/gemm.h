@@ -44,6 +44,10 @@ bool weir_gemm_plan_halves(weir_gemm *g, const weir_gemm_shape *shape,
  * and without threads. */
 void weir_gemm_plan_alone(weir_gemm *g, const weir_gemm_shape *shape);
 
+/* Plans a product of bf16, as stored, to f32 that one task computes alone, without scratch, by the
+ * processor's units. False if it has none, or the product is empty. */
+bool weir_gemm_plan_alone_bf16(weir_gemm *g, const weir_gemm_shape *shape);
+
 /* True if oneDNN should be asked for this f32 product before the plan is used. */
 bool weir_gemm_asks_onednn(const weir_gemm *g, weir_gemm_want want);
 

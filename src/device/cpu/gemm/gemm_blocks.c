@@ -7,7 +7,9 @@
  * L1, and halves are packed into panels (mr x k). Tiles and blocks depend on shapes alone.
  * Where one block has all rows, its panels serve all columns before the next depth is packed.
  *
- * Halves are widened while they are packed. Sums are f32: over one block of depth they are in a
+ * Halves are widened while they are packed, or packed in pairs where the kernel multiplies halves
+ * (a lot of 2): then depths here are counted in pairs, and `lot` leads back to operands as stored.
+ * Sums are f32: over one block of depth they are in a
  * tile on the stack, over several in the scratch; the last block rounds each tile to C once. */
 #include "device/cpu/gemm/gemm_blocks.h"
 
@@ -39,6 +41,8 @@ typedef struct packing {
     const char       *from;
     char             *to;
     int64_t           size, to_size; /* of an element as stored and as packed */
+    int64_t           lot;           /* stored elements of a packed one, */
+    int64_t           terms;         /* ... and in the whole depth */
     int64_t           ld, width, least, count, depth;
     int64_t           stride;        /* bytes from unit to unit */
     int64_t           across, down;
@@ -78,8 +82,10 @@ static void pack_units(const packing *p, int64_t first, int64_t end, int64_t q, 
     for (int64_t u = first; u < end; u++) {
         const int64_t r = u * p->width, n = min64(p->width, p->count - r);
         const int64_t wide = max64(n, p->least);
-        p->pack(p->to + u * p->stride + q * wide * p->to_size, (int)wide, (int)n, depth,
-                p->from + (p->along ? r * p->ld + q : q * p->ld + r) * p->size, p->ld, p->along);
+        const int64_t at = q * p->lot;
+        p->pack(p->to + u * p->stride + q * wide * p->to_size, (int)wide, (int)n,
+                min64(depth * p->lot, p->terms - at),
+                p->from + (p->along ? r * p->ld + at : at * p->ld + r) * p->size, p->ld, p->along);
     }
 }
 
@@ -113,14 +119,17 @@ static void set_packing(block *x)
     const weir_gemm_shape *const  s = &g->shape;
     const weir_gemm_kernel *const k = g->with;
     const int64_t size = (int64_t)g->size, sa = (int64_t)g->size_a, sb = (int64_t)g->size_b;
+    const int64_t p = x->p * k->lot, terms = min64(x->kp * k->lot, s->k - p);
     x->pa = (packing){.pack = k->pack[g->read_a],
-                      .from = x->a + (s->ta ? x->p * s->lda + x->i : x->i * s->lda + x->p) * sa,
+                      .from = x->a + (s->ta ? p * s->lda + x->i : x->i * s->lda + p) * sa,
                       .to = x->panels, .size = sa, .to_size = size, .ld = s->lda,
+                      .lot = k->lot, .terms = terms,
                       .width = g->mr, .count = x->pack_a ? x->mi : 0, .depth = x->kp,
                       .stride = x->panel_stride, .along = !s->ta};
     x->pb = (packing){.pack = k->pack[g->read_b],
-                      .from = x->b + (s->tb ? x->j * s->ldb + x->p : x->p * s->ldb + x->j) * sb,
+                      .from = x->b + (s->tb ? x->j * s->ldb + p : p * s->ldb + x->j) * sb,
                       .to = x->strips, .size = sb, .to_size = size, .ld = s->ldb,
+                      .lot = k->lot, .terms = terms,
                       .width = k->nr, .least = k->nr, .count = x->pack_b ? x->nj : 0,
                       .depth = x->kp, .stride = x->strip_stride, .along = s->tb};
     set_tasks(&x->pa);
@@ -140,8 +149,8 @@ static void tile(const block *x, int64_t q, int64_t strip, int rows, int cols, c
         k->packed(rows, cols, x->kp, x->panels + q * x->panel_stride, b, c, ldc, x->add, bias);
     else
         k->rows(rows, cols, x->kp,
-                x->a + ((x->i + q * g->mr) * g->shape.lda + x->p) * (int64_t)g->size, g->shape.lda,
-                b, c, ldc, x->add, bias);
+                x->a + ((x->i + q * g->mr) * g->shape.lda + x->p * k->lot) * (int64_t)g->size_a,
+                g->shape.lda / k->lot, b, c, ldc, x->add, bias);
 }
 
 /* Columns of the sums: those of all blocks that are incomplete at a time. */
@@ -161,8 +170,11 @@ static void half_tile(const block *x, int64_t q, int64_t strip, int rows, int co
     const int64_t                 col = g->depth_first ? x->j + strip * k->nr : strip * k->nr;
     float *const sums = x->sums ? (float *)(void *)x->sums + (x->i + q * g->mr) * ld + col : once;
     tile(x, q, strip, rows, cols, (char *)sums, ld, bias);
-    for (int i = 0; i < rows && x->last; i++)
-        g->narrow(cols, c + i * g->shape.ldc * (int64_t)g->size_c, sums + i * ld);
+    if (x->last && k->narrow)
+        k->narrow(rows, cols, sums, ld, c, g->shape.ldc);
+    else
+        for (int i = 0; i < rows && x->last; i++)
+            g->narrow(cols, c + i * g->shape.ldc * (int64_t)g->size_c, sums + i * ld);
 }
 
 static void tile_task(void *ctx, int64_t task)
@@ -246,7 +258,7 @@ static size_t strips_end(const weir_gemm *g)
 
 static bool needs_sums(const weir_gemm *g)
 {
-    return g->narrow && g->shape.k > g->kb;
+    return g->narrow && g->depth > g->kb;
 }
 
 static size_t sums_end(const weir_gemm *g)
@@ -272,9 +284,9 @@ static void run_depth(block *x, weir_threads *t, bool add, const char *bias)
     const weir_gemm *const       g = x->g;
     const weir_gemm_shape *const s = &g->shape;
     x->nj = min64(g->nb, s->n - x->j);
-    x->kp = min64(g->kb, s->k - x->p);
+    x->kp = min64(g->kb, g->depth - x->p);
     x->add = add || x->p > 0;
-    x->last = x->p + x->kp == s->k;
+    x->last = x->p + x->kp == g->depth;
     x->bias = x->last ? bias : NULL;
     for (x->i = 0; x->i < s->m; x->i += g->mb) {
         x->mi = min64(g->mb, s->m - x->i);
@@ -289,8 +301,7 @@ static const void *packed_bias(const weir_gemm *g, const void *bias, void *to)
 {
     if (!bias || g->read_bias == WEIR_GEMM_AS_IS)
         return bias;
-    ((const weir_gemm_kernel *)g->with)->pack[g->read_bias](to, (int)g->shape.n, (int)g->shape.n, 1,
-                                                           bias, g->shape.n, false);
+    g->wide->pack[g->read_bias](to, (int)g->shape.n, (int)g->shape.n, 1, bias, g->shape.n, false);
     return to;
 }
 
@@ -304,12 +315,12 @@ void weir_gemm_blocks_run_bias(const weir_gemm *g, const void *a, const void *b,
     x.sums = needs_sums(g) ? x.panels + whole_lines(strips_end(g)) : NULL;
     bias = packed_bias(g, bias, x.panels + whole_lines(sums_end(g)));
     if (g->depth_first)
-        for (; x.p < s->k; x.p += g->kb)
+        for (; x.p < g->depth; x.p += g->kb)
             for (x.j = 0; x.j < s->n; x.j += g->nb)
                 run_depth(&x, t, add, bias);
     else
         for (; x.j < s->n; x.j += g->nb)
-            for (x.p = 0; x.p < s->k; x.p += g->kb)
+            for (x.p = 0; x.p < g->depth; x.p += g->kb)
                 run_depth(&x, t, add, bias);
 }
 
@@ -342,7 +353,7 @@ static void plan_tiles(weir_gemm *g, int64_t nr)
 /* Columns of a block, before they are rounded up to whole strips. */
 static int64_t block_columns(const weir_gemm *g)
 {
-    const int64_t depth = even_part(g->shape.k, DEPTH_BYTES / (int64_t)g->size);
+    const int64_t depth = even_part(g->depth, DEPTH_BYTES / (int64_t)g->size);
     return even_part(g->shape.n, BLOCK_BYTES / ((int64_t)g->size * depth));
 }
 
@@ -356,13 +367,13 @@ static int64_t block_depth(const weir_gemm *g)
     const weir_gemm_shape *const s = &g->shape;
     const int64_t size = (int64_t)g->size, whole = DEPTH_BYTES / size, least = SHALLOW_BYTES / size;
     const int64_t lines = min64(s->m, ROWS_AT_A_TIME) + block_columns(g);
-    const int64_t share = (s->m * s->k + s->k * s->n + s->m * s->n) / SHARE;
+    const int64_t k = g->depth, share = (s->m * k + k * s->n + s->m * s->n) / SHARE;
     int64_t       depth = whole;
     if (!s->ta)
         return whole;
-    while (depth > least && lines * min64(depth, s->k) > max64(share, LEAST_BYTES / size))
+    while (depth > least && lines * min64(depth, k) > max64(share, LEAST_BYTES / size))
         depth /= 2;
-    return s->k <= whole && lines * (s->k - depth) < s->m * s->n ? whole : depth;
+    return k <= whole && lines * (k - depth) < s->m * s->n ? whole : depth;
 }
 
 void weir_gemm_blocks_plan(weir_gemm *g, bool serial)
@@ -371,9 +382,11 @@ void weir_gemm_blocks_plan(weir_gemm *g, bool serial)
     g->run = weir_gemm_blocks_run;
     g->serial = serial;
     g->mr = even_part(g->shape.m, k->mr);
-    g->panels =
-        g->read_a != WEIR_GEMM_AS_IS || !weir_gemm_blocks_read_rows(&g->shape, g->size_a);
-    g->kb = even_part(g->shape.k, block_depth(g));
+    g->depth = ceil_div(g->shape.k, k->lot);
+    g->panels = g->read_a != WEIR_GEMM_AS_IS || g->shape.k % k->lot != 0 ||
+                g->shape.lda % k->lot != 0 ||
+                !weir_gemm_blocks_read_rows(&g->shape, g->size_a);
+    g->kb = even_part(g->depth, block_depth(g));
     g->mb = g->panels ? ROWS_AT_A_TIME / g->mr * g->mr : g->shape.m;
     g->nb = ceil_div(block_columns(g), k->nr) * k->nr;
     g->depth_first = g->panels && g->shape.m <= g->mb;

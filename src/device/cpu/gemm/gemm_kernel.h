@@ -17,15 +17,18 @@ typedef enum weir_gemm_read {
 } weir_gemm_read;
 
 /* dst[p*width + j] = src(j, p), j < count, p < k, zeros for count <= j < width; src(j, p) is
- * src[j*ld + p] if along (k is contiguous), else src[p*ld + j]. Packs panels and strips alike. */
+ * src[j*ld + p] if along (k is contiguous), else src[p*ld + j]. Packs panels and strips alike. With
+ * a lot of 2, dst[p*width + j] is the pair of src(j, 2*p) and src(j, 2*p + 1), zero where that is
+ * not < k. */
 typedef void (*weir_gemm_pack_fn)(void *dst, int width, int count, int64_t k, const void *src,
                                   int64_t ld, bool along);
 
 /* The kernels of one element type and instruction set. Strip:
  * nr columns of op(B), k x nr, row by row, padded with zeros to nr columns. Panel: up to mr rows of
- * op(A), column by column, without padding. */
+ * op(A), column by column, without padding. An element of A or B, its strides and k count lots of
+ * neighbours in depth: one number, or two halves, which take the place of a float. */
 typedef struct weir_gemm_kernel {
-    int mr, nr;
+    int mr, nr, lot;
     /* C[rows][cols] (+)= A B for rows <= mr, cols <= nr. Element (i,p) of A is a[i*rs + p*cs];
      * row p of B is b + p*ldb, nr readable elements. add: adds to C instead of overwriting it. */
     void (*direct)(int rows, int cols, int64_t k, const void *a, int64_t rs, int64_t cs,
@@ -38,6 +41,8 @@ typedef struct weir_gemm_kernel {
     void (*rows)(int rows, int cols, int64_t k, const void *a, int64_t lda, const void *b, void *c,
                  int64_t ldc, bool add, const void *bias);
     weir_gemm_pack_fn pack[WEIR_GEMM_READS]; /* f64: WEIR_GEMM_AS_IS alone */
+    /* Rounds a tile of sums to halves; NULL where the caller does so. */
+    void (*narrow)(int rows, int cols, const float *sums, int64_t ld, void *c, int64_t ldc);
 } weir_gemm_kernel;
 
 typedef struct weir_gemm_kernels {

@@ -14,9 +14,11 @@ typedef struct weir_gemm {
     size_t      size, work; /* bytes of an element as computed; bytes of scratch */
     size_t      size_a, size_b, size_c; /* ... as stored; other than `size` only for halves */
     weir_gemm_read read_a, read_b, read_bias;
+    const weir_gemm_kernel *wide; /* own, of halves: packs the bias in f32 */
     /* Rounds sums to C of halves; NULL if C has the type of the sums. */
     void (*narrow)(int64_t n, void *restrict to, const void *restrict from);
     const char *impl;       /* static, or owned by the library: "own avx512", "openblas SkylakeX" */
+    int64_t     depth;      /* own: k, in lots of the kernel */
     int64_t     mb, nb, kb; /* own: rows, columns and depth packed at a time */
     int64_t     mr;         /* rows of a panel */
     bool        panels;     /* own: panels of A are packed; else its rows are read in place */

@@ -121,10 +121,10 @@ bool weir_onednn_present(void)
     return true;
 }
 
-/* True if the library multiplies this type by instructions of the processor: f32 always, bf16 from
- * AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA may rule a half out.
- * Without the instructions the library would emulate them, which takes longer than f32. */
-static bool multiplies(weir_dtype t)
+/* f32 always, bf16 from AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA may
+ * rule a half out. Without the instructions the library would emulate them, which takes longer than
+ * f32. */
+bool weir_onednn_multiplies(weir_dtype t)
 {
     enum { AVX512_CORE_BF16 = 0xe7, AVX512_CORE_FP16 = 0x1ef }; /* of dnnl_cpu_isa_t; bits add up */
     const int has = (int)dnnl_get_effective_cpu_isa();
@@ -264,7 +264,7 @@ static weir_status begin(weir_device *d, weir_dtype t, weir_onednn **out)
 {
     engine *e;
     *out = NULL;
-    if (!multiplies(t))
+    if (!weir_onednn_multiplies(t))
         return WEIR_OK;
     WEIR_TRY(spare(PREPARE_HEAP, PREPARE_MAP));
     WEIR_TRY(weir_threads_lend(d->threads));
@@ -473,9 +473,6 @@ void weir_cpu_onednn_info(weir_string *s)
     const dnnl_cpu_isa_t        isa = dnnl_get_effective_cpu_isa();
     weir_string_add(s, "oneDNN: %d.%d.%d, instruction set 0x%x%s\n", v->major, v->minor, v->patch,
                     (unsigned)isa, isa_name(isa));
-    weir_string_add(s, "products of halves: bf16 %s, f16 %s\n",
-                    multiplies(WEIR_BF16) ? "by the processor's units" : "in f32",
-                    multiplies(WEIR_F16) ? "by the processor's units" : "in f32");
 }
 
 #else
@@ -532,7 +529,13 @@ void weir_cpu_onednn_close(void *onednn)
 
 void weir_cpu_onednn_info(weir_string *s)
 {
-    weir_string_add(s, "oneDNN: not part of this build\nproducts of halves: in f32\n");
+    weir_string_add(s, "oneDNN: not part of this build\n");
+}
+
+bool weir_onednn_multiplies(weir_dtype t)
+{
+    (void)t;
+    return false;
 }
 
 #endif

@@ -45,8 +45,10 @@ weir_kernel weir_onednn_kernel(weir_onednn *p);
 /* Frees the device's library objects; NULL is fine. */
 void weir_cpu_onednn_close(void *onednn);
 
-/* Adds two lines, newlines included: the library, its version, the instruction set it chose; which
- * halves it multiplies. */
+/* True if the library multiplies this type by instructions of the processor. */
+bool weir_onednn_multiplies(weir_dtype t);
+
+/* Adds a line, newline included: the library, its version, the instruction set it chose. */
 void weir_cpu_onednn_info(weir_string *s);
 
 #endif
