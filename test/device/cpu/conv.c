@@ -105,19 +105,22 @@ static bool granted(drive *v)
 
 static void everything(const char *wish, int threads)
 {
-    drive v;
+    static const weir_dtype types[] = {WEIR_F32, WEIR_F64, WEIR_BF16};
+    drive                   v;
     drive_env("WEIR_CONV", wish);
     if (drive_open(&v, threads)) {
         if (granted(&v)) {
             for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-                for (int t = WEIR_F32; t <= WEIR_F64; t++)
-                    one(&v, (weir_dtype)t, &cases[i]);
-            one(&v, WEIR_F32, &blocks);
-            one(&v, WEIR_F32, &chunks);
-            for (size_t i = 0; i < sizeof turned / sizeof *turned; i++)
-                one(&v, WEIR_F32, &turned[i]);
-            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-                one(&v, WEIR_F32, &rows[i]);
+                for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+                    one(&v, types[t], &cases[i]);
+            for (size_t t = 0; t < sizeof types / sizeof *types; t += 2) {
+                one(&v, types[t], &blocks);
+                one(&v, types[t], &chunks);
+                for (size_t i = 0; i < sizeof turned / sizeof *turned; i++)
+                    one(&v, types[t], &turned[i]);
+                for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                    one(&v, types[t], &rows[i]);
+            }
         }
         drive_close(&v);
     }

@@ -2,7 +2,8 @@
  *
  * f32: our own code where it is faster (conv_rows.h, conv_grad_w.h, depthwise_w.h), oneDNN where it
  * has code for the shape, else patch matrix and product. f64: our own code, or patch matrix and
- * product. Halves: oneDNN where the processor multiplies them, else widened (widen.h).
+ * product. Halves: oneDNN where the processor multiplies them, else our own code where that does,
+ * else widened (widen.h).
  *
  * With stride 1 the gradient by x is itself a convolution, of dy with the kernels rotated by 180
  * degrees and input and output channels exchanged. oneDNN 2.6's forward code for AVX-512 is up to
@@ -23,6 +24,7 @@
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/isa.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/kernels/conv_1x1.h"
 #include "device/cpu/kernels/conv_grad_w.h"
 #include "device/cpu/kernels/conv_rows.h"
 #include "device/cpu/kernels/depthwise_w.h"
@@ -51,6 +53,18 @@ static bool is_slow_in_onednn(const weir_conv *c, weir_conv_pass pass, const wei
     return pass == WEIR_CONV_GRAD_W ? c->c > FEW || c->ow >= WIDE : c->c > FEW && c->ow <= SMALL;
 }
 
+/* Where oneDNN 2.6's product is faster than its convolution with 1 x 1 kernels and AVX-512, as
+ * measured on Zen 5: on images of 7 pixels by 10 to 40 % in all passes. In f32 also by 10 to 20 %
+ * in the gradient by the weights with at least as many outputs as inputs, and by 0 to 25 % in the
+ * gradient by x. */
+static bool product_leads(const weir_conv *c, weir_conv_pass pass)
+{
+    if (weir_cpu_isa() != WEIR_ISA_AVX512)
+        return false;
+    return c->ow <= SMALL || (c->dtype == WEIR_F32 && (pass == WEIR_CONV_GRAD_X ||
+                                                       (pass == WEIR_CONV_GRAD_W && c->o >= c->c)));
+}
+
 /* True if oneDNN should be asked. Not for empty tensors; and its gradient by x vectorises over
  * channels, so with few of them patch matrix and product take half the time. */
 static bool onednn_suits(const weir_conv *c, weir_conv_pass pass, weir_gemm_want want,
@@ -69,7 +83,7 @@ typedef weir_status (*own_fn)(const weir_conv *c, bool bias, weir_kernel *out);
 /* Our own gradient by the weights where it is wanted or faster; else NULL. Measured on Zen 4 with
  * AVX-512: by 20-40 % than oneDNN 2.6 on images of 56 pixels and more; on smaller ones the zeros
  * between rows cost too much. That of depthwise convolutions is faster on all. */
-static own_fn own_grad_w(const weir_conv *c, weir_gemm_want want)
+static own_fn own_grad_w(const weir_conv *c, bool bias, weir_gemm_want want)
 {
     if (want != WEIR_GEMM_ANY && want != WEIR_GEMM_OWN)
         return NULL;
@@ -79,7 +93,7 @@ static own_fn own_grad_w(const weir_conv *c, weir_gemm_want want)
         c->dtype == WEIR_F32 && ((weir_cpu_isa() == WEIR_ISA_AVX512 && c->ow >= WIDE) ||
                                  is_slow_in_onednn(c, WEIR_CONV_GRAD_W, NULL));
     const bool wanted = want == WEIR_GEMM_OWN || !weir_onednn_present() || fast;
-    return wanted && weir_conv_grad_w_suits(c) ? weir_conv_grad_w : NULL;
+    return wanted && weir_conv_grad_w_suits(c, bias) ? weir_conv_grad_w : NULL;
 }
 
 /* ---- the gradient by x as a convolution ---- */
@@ -191,13 +205,17 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
     weir_conv            forward;
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
     const bool suits = onednn_suits(c, pass, want, blas);
-    const own_fn own = pass == WEIR_CONV_GRAD_W ? own_grad_w(c, want) : NULL;
+    const own_fn own = pass == WEIR_CONV_GRAD_W ? own_grad_w(c, bias, want) : NULL;
     const bool turns = pass == WEIR_CONV_GRAD_X && turn(c, &forward);
     if (own)
         return own(c, bias, out);
     if ((pass == WEIR_CONV_FORWARD || turns) && wants_rows(turns ? &forward : c, want, blas))
         return weir_conv_rows(turns ? &forward : c, bias, out);
     out->run = NULL;
+    if (suits && want == WEIR_GEMM_ANY && product_leads(c, pass))
+        WEIR_TRY(weir_conv_1x1_onednn(d, c, pass, bias, out));
+    if (out->run)
+        return WEIR_OK;
     if (suits && turns && gains_by_turning(c))
         WEIR_TRY(choose_turned(d, &forward, out));
     if (out->run)
@@ -210,23 +228,47 @@ static weir_status choose(weir_device *d, const weir_conv *c, weir_conv_pass pas
     return WEIR_OK;
 }
 
+/* Our own code for bf16; out->run is NULL where it does not serve the call. */
+static weir_status choose_own_half(const weir_call *call, const weir_conv *c, weir_conv_pass pass,
+                                   bool bias, weir_kernel *out)
+{
+    WEIR_TRY(weir_conv_1x1_own(call, c, pass, bias, out));
+    return !out->run && pass == WEIR_CONV_GRAD_W && weir_conv_grad_w_suits(c, bias)
+               ? weir_conv_grad_w(c, bias, out)
+               : WEIR_OK;
+}
+
+/* Leaves out->run NULL if oneDNN does not multiply the type. */
+static weir_status choose_half_onednn(weir_device *d, const weir_call *call, const weir_conv *c,
+                                      weir_conv_pass pass, bool bias, weir_gemm_want want,
+                                      weir_kernel *out)
+{
+    enum { BIAS = 4 };   /* it rounds the weights while it reorders them, but no bias, */
+    weir_onednn *lib = NULL;
+    weir_conv    half = *c;
+    half.wide = pass != WEIR_CONV_GRAD_W && weir_cpu_narrows_input(call, 1);
+    if (want == WEIR_GEMM_ANY && product_leads(c, pass))
+        WEIR_TRY(weir_conv_1x1_onednn(d, c, pass, bias, out));
+    if (out->run)        /* ... nor those of a product */
+        return weir_cpu_narrowed(d, call, UINT32_MAX, *out, out);
+    WEIR_TRY(weir_onednn_conv(d, &half, pass, bias, &lib));
+    return lib ? weir_cpu_narrowed(d, call, BIAS, weir_onednn_kernel(lib), out) : WEIR_OK;
+}
+
 /* f16 or bf16: `wide` selects the pass for f32. */
 static weir_status choose_half(weir_device *d, const weir_call *call, const weir_conv *c,
                                weir_conv_pass pass, bool bias, weir_choose_fn wide,
                                weir_kernel *out)
 {
-    enum { BIAS = 4 };   /* oneDNN rounds the weights while it reorders them, but no bias */
     weir_gemm_want       want;
     const weir_openblas *blas;
-    weir_onednn         *lib = NULL;
-    weir_conv            half = *c;
-    half.wide = pass != WEIR_CONV_GRAD_W && weir_cpu_narrows_input(call, 1);
     WEIR_TRY(weir_gemm_libraries(d, "WEIR_CONV", &want, &blas));
+    *out = (weir_kernel){0};
     if ((want == WEIR_GEMM_ANY || want == WEIR_GEMM_ONEDNN) && !is_empty(c))
-        WEIR_TRY(weir_onednn_conv(d, &half, pass, bias, &lib));
-    if (!lib)
-        return weir_cpu_widened(d, call, wide, out);
-    return weir_cpu_narrowed(d, call, BIAS, weir_onednn_kernel(lib), out);
+        WEIR_TRY(choose_half_onednn(d, call, c, pass, bias, want, out));
+    if ((want == WEIR_GEMM_ANY || want == WEIR_GEMM_OWN) && !is_empty(c) && !out->run)
+        WEIR_TRY(choose_own_half(call, c, pass, bias, out));
+    return out->run ? WEIR_OK : weir_cpu_widened(d, call, wide, out);
 }
 
 weir_status weir_cpu_conv2d(weir_device *d, const weir_call *c, weir_kernel *out)
