@@ -6,7 +6,9 @@
  * Gradient: a task is a whole head of k and v with the heads of q that read it, so that the sums
  * for their gradients have one order; more where the gradient of a mask sums over heads or batches.
  * The products are our own code, each run by one worker. Blocks of halves are widened to f32 in the
- * worker's scratch as they are read; results are summed there and rounded once. */
+ * worker's scratch as they are read; results are summed there and rounded once. Where the processor
+ * multiplies bf16, products read it as stored, and scores and their gradients are rounded to bf16
+ * before they are multiplied, as PyTorch does. */
 #include "device/cpu/kernels/attention_plan.h"
 
 #include <math.h>
@@ -60,8 +62,8 @@ static rows rows_of(const plan *p, void *base, const weir_attention_rows *r, int
     return (rows){(char *)base + at * (int64_t)p->stored, r->row, p->stored};
 }
 
-/* n rows from `first` on as loops and products read them: in place; of halves a copy in scratch. */
-static rows read_rows(const head *x, rows r, int64_t first, int64_t n, int64_t columns, size_t to)
+/* n rows from `first` on as loops read them: in place; of halves a copy in scratch. */
+static rows widen_rows(const head *x, rows r, int64_t first, int64_t n, int64_t columns, size_t to)
 {
     const rows from = {row_of(r, first), r.step, r.size};
     const rows copy = {x->work + to, columns, x->p->size};
@@ -70,6 +72,13 @@ static rows read_rows(const head *x, rows r, int64_t first, int64_t n, int64_t c
     for (int64_t i = 0; i < n; i++)
         x->p->widen(columns, row_of(copy, i), row_of(from, i));
     return copy;
+}
+
+/* The same as products read them. */
+static rows read_rows(const head *x, rows r, int64_t first, int64_t n, int64_t columns, size_t to)
+{
+    return x->p->units ? (rows){row_of(r, first), r.step, r.size}
+                       : widen_rows(x, r, first, n, columns, to);
 }
 
 /* Rows from `first` on where they are summed, begun with 0: in place; of halves in scratch. */
@@ -208,16 +217,64 @@ static void multiply_nonfinite(const head *x, const weir_gemm *g, const weir_att
     }
 }
 
-/* to += left * right, where left is the scores (0 if masked) or their transpose. Masked pairs add
- * nothing, even where 0 * right would be NaN. */
+/* Rounds the block `from` in f32, the scores or their gradients, for products of halves. */
+static void round_block(const head *x, const weir_attention_block *b, const char *from, size_t to)
+{
+    if (x->p->units)
+        x->p->narrow(b->rows * b->cols, x->work + to, from);
+}
+
+static bool is_finite(uint16_t bf16)
+{
+    return (bf16 & 0x7f80) != 0x7f80;
+}
+
+static bool are_finite(const uint16_t *at, int64_t n, int64_t columns, int64_t step)
+{
+    unsigned bad = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < columns; j++)
+            bad |= !is_finite(at[i * step + j]);
+    return !bad;
+}
+
+/* multiply_seen of halves: the block, its rounded copy, and `right` as stored. */
+static void multiply_seen_halves(const head *x, const weir_gemm *g, const weir_attention_block *b,
+                                 bool all, const void *left, size_t rounded, const void *right,
+                                 void *to)
+{
+    const weir_gemm_shape *const s = &g->shape;
+    const rows                   from = {(char *)(uintptr_t)right, s->ldb, x->p->stored};
+    const void *const            half = x->work + rounded;
+    if (all || are_finite(right, s->k, s->n, s->ldb)) {
+        weir_gemm_run(g, half, right, to, true, NULL, NULL);
+        return;
+    }
+    const rows      wide = widen_rows(x, from, 0, s->k, s->n, x->p->wide.right);
+    uint16_t *const zeroed = (void *)(x->work + x->p->wide.zeroed);
+    weir_gemm       dense = *g;
+    dense.shape.ldb = s->n;
+    for (int64_t i = 0; i < s->k; i++)
+        for (int64_t j = 0; j < s->n; j++) {
+            const uint16_t h = ((const uint16_t *)right)[i * s->ldb + j];
+            zeroed[i * s->n + j] = is_finite(h) ? h : 0;
+        }
+    weir_gemm_run(&dense, half, zeroed, to, true, NULL, NULL);
+    x->p->loops.add_nonfinite(b, s->ta, left, wide.at, s->n, s->n, s->ldc, to);
+}
+
+/* to += left * right, where left is the scores (0 if masked) or their transpose, and `rounded` the
+ * place of its halves. Masked pairs add nothing, even where 0 * right would be NaN. */
 static void multiply_seen(const head *x, const weir_attention_products *c,
-                          const weir_attention_block *b, const void *left, const void *right,
-                          void *to)
+                          const weir_attention_block *b, const void *left, size_t rounded,
+                          const void *right, void *to)
 {
     const weir_gemm *const       g = &c->of[b->rows < x->p->side][b->cols < x->p->side];
     const weir_gemm_shape *const s = &g->shape;
     const bool                   all = b->seen >= b->cols && b->limit >= b->cols;
-    if (all || x->p->loops.finite(s->k, s->n, right, s->ldb))
+    if (x->p->units)
+        multiply_seen_halves(x, g, b, all, left, rounded, right, to);
+    else if (all || x->p->loops.finite(s->k, s->n, right, s->ldb))
         multiply(x, c, b, left, right, to, true);
     else
         multiply_nonfinite(x, g, b, left, right, to);
@@ -296,7 +353,8 @@ static void forward_rows(const head *x, int64_t i)
             draw_kept(x, &b, i, j);
             p->loops.times(b.rows * b.cols, x->kept, x->scores);
         }
-        multiply_seen(x, &p->value, &b, x->scores, v.at, y.at);
+        round_block(x, &b, x->scores, p->wide.scores);
+        multiply_seen(x, &p->value, &b, x->scores, p->wide.scores, v.at, y.at);
     }
     p->loops.finish(n, x->most, x->sum, y.at, e, y.step, x->lse + (size_t)first * p->size);
     end_rows(x, y, x->y, first, n, e);
@@ -357,9 +415,11 @@ static void back_block(const head *x, int64_t i, int64_t j, rows q, rows dy, row
                           step[3]);
     if (p->g.seed >= 0)
         p->loops.times(b.rows * b.cols, x->kept, x->scores);
-    multiply_seen(x, &p->dv, &b, x->scores, dy.at, row_of(x->dv_sum, col));
-    multiply_seen(x, &p->dq, &b, x->dp, k.at, dq.at);
-    multiply_seen(x, &p->dk, &b, x->dp, q.at, row_of(x->dk_sum, col));
+    round_block(x, &b, x->scores, p->wide.scores);
+    round_block(x, &b, x->dp, p->wide.dp);
+    multiply_seen(x, &p->dv, &b, x->scores, p->wide.scores, dy.at, row_of(x->dv_sum, col));
+    multiply_seen(x, &p->dq, &b, x->dp, p->wide.dp, k.at, dq.at);
+    multiply_seen(x, &p->dk, &b, x->dp, p->wide.dp, q.at, row_of(x->dk_sum, col));
 }
 
 /* Adds what the block of rows i of head x contributes. */
@@ -369,10 +429,11 @@ static void back_rows(const head *x, int64_t i)
     const int64_t     first = i * p->side, n = min64(p->side, p->g.t - first);
     const int64_t     d = p->g.d, e = p->g.e;
     const rows        q = read_rows(x, x->q, first, n, d, p->wide.q);
-    const rows        y = read_rows(x, x->y, first, n, e, p->wide.y);
-    const rows        dy = read_rows(x, x->dy, first, n, e, p->wide.dy);
+    const rows        y = widen_rows(x, x->y, first, n, e, p->wide.y);
+    const rows        wide = widen_rows(x, x->dy, first, n, e, p->wide.dy);
+    const rows        dy = p->units ? read_rows(x, x->dy, first, n, e, 0) : wide;
     const rows        dq = begin_rows(x, x->dq, first, n, d, p->wide.dq);
-    p->loops.delta(n, dy.at, dy.step, y.at, y.step, e, x->sum);
+    p->loops.delta(n, wide.at, wide.step, y.at, y.step, e, x->sum);
     for (int64_t j = 0; j < blocks_seen(x, i); j++)
         back_block(x, i, j, q, dy, dq);
     end_rows(x, dq, x->dq, first, n, d);

@@ -6,6 +6,7 @@
 #include "core/mem.h"
 #include "device/common/div.h"
 #include "device/cpu/gemm/gemm.h"
+#include "device/cpu/gemm/gemm_bf16.h"
 #include "device/cpu/isa.h"
 
 enum { SIDE = WEIR_ATTENTION_SIDE, NARROW = SIDE / 2, UNIT = WEIR_ATTENTION_UNIT };
@@ -31,18 +32,23 @@ static void plan_cases(plan *p, weir_attention_products *c, const weir_gemm_shap
         int64_t *const   size[] = {&one.m, &one.n, &one.k, &one.lda, &one.ldb, &one.ldc};
         for (int j = 0; j < 6; j++)
             *size[j] = size_for(*size[j], r[i / 2], n[i % 2]);
-        weir_gemm_plan_alone(g, &one);
+        if (!p->units || !weir_gemm_plan_alone_bf16(g, &one))
+            weir_gemm_plan_alone(g, &one);
         p->gemm = g->work > p->gemm ? g->work : p->gemm;
     }
 }
 
-/* The steps of rows as products read them. */
+/* The steps of rows as products read and write them. */
 static weir_attention_geometry rows_read(const plan *p)
 {
     weir_attention_geometry a = p->g;
     if (p->widen) {
-        a.q.row = a.k.row = a.dq.row = a.dk.row = a.d;
-        a.v.row = a.y.row = a.dy.row = a.dv.row = a.e;
+        a.dq.row = a.dk.row = a.d;
+        a.y.row = a.dv.row = a.e;
+    }
+    if (p->widen && !p->units) {
+        a.q.row = a.k.row = a.d;
+        a.v.row = a.dy.row = a.e;
     }
     return a;
 }
@@ -104,9 +110,16 @@ static void plan_wide(plan *p, bool back)
     const weir_attention_geometry *const g = &p->g;
     const int64_t                        left = min64(p->side, g->t);
     const int64_t                        above = min64(p->side, g->s);
-    p->wide.q = add_rows(p, left, g->d);
-    p->wide.k = add_rows(p, above, g->d);
-    p->wide.v = add_rows(p, above, g->e);
+    if (p->units) {
+        p->wide.scores = add_rows(p, left, (above + 1) / 2);
+        p->wide.dp = back ? add_rows(p, left, (above + 1) / 2) : 0;
+        p->wide.right = add_rows(p, max64(left, above), max64(g->d, g->e));
+        p->wide.zeroed = add_rows(p, max64(left, above), (max64(g->d, g->e) + 1) / 2);
+    } else {
+        p->wide.q = add_rows(p, left, g->d);
+        p->wide.k = add_rows(p, above, g->d);
+        p->wide.v = add_rows(p, above, g->e);
+    }
     p->wide.y = add_rows(p, left, g->e);
     p->wide.mask = g->mask >= 0 && weir_is_half(g->mask_type) ? add_rows(p, left, above) : 0;
     if (back) {
@@ -131,10 +144,12 @@ weir_attention_plan *weir_attention_plan_new(const weir_call *c, bool back, int 
     p->stored = weir_dtype_size(stored);
     p->widen = weir_cpu_widen(stored);
     p->narrow = weir_cpu_narrow(stored);
+    p->units = stored == WEIR_BF16 && weir_gemm_bf16_leads() && p->g.t > 0 && p->g.s > 0 &&
+               p->g.d > 0 && p->g.e > 0;
     p->side = side_for(&p->g, p->size);
     p->row_blocks = ceil_div(p->g.t, p->side);
     plan_tasks(p);
-    plan_products(p, type, back);
+    plan_products(p, p->units ? stored : type, back);
     p->block = in_units((size_t)(min64(p->side, p->g.t) * min64(p->side, p->g.s)) * p->size);
     p->vector = in_units((size_t)min64(p->side, p->g.t) * p->size);
     p->scratch = (p->g.seed < 0 ? 2 : 3) * p->block + 2 * p->vector + in_units(p->gemm) + UNIT;

@@ -17,6 +17,8 @@ typedef struct weir_attention_products {
 /* Where a worker's scratch has rows that are widened, or summed in f32; bytes from its begin. */
 typedef struct weir_attention_wide {
     size_t q, k, v, y, dy, dq, dk, dv, mask;
+    size_t scores, dp;                          /* units: rounded to halves */
+    size_t right, zeroed;                       /* units: an operand with numbers not finite */
 } weir_attention_wide;
 
 /* State of the kernel: allocated by weir_attention_plan_new. */
@@ -26,6 +28,7 @@ typedef struct weir_attention_plan {
     int64_t                 side, row_blocks;   /* rows of q, and of k, in a block */
     int64_t                 batches, heads;     /* gradient: batches, heads of k in a task */
     weir_half_fn            widen, narrow;      /* of halves; else NULL */
+    bool                    units;              /* products multiply halves as stored */
     size_t                  size, stored;       /* bytes of an element: in f32 or f64; as stored */
     weir_attention_wide     wide;               /* halves */
     weir_attention_products score, value;       /* q k^T; forward: p v, gradient: dy v^T */
