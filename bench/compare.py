@@ -6,11 +6,12 @@ A round asks every case for K steps, one case at a time, the order turning from 
 case's time in a round is the median of its K steps. Ratios are taken within a round and their
 median over the rounds is printed, with the ratio of the minima in parentheses: on a shared
 machine absolute times drift by far more than these. Where build/fma_peak is (its target is not
-built by default), each round measures the processor's peak of f32 multiply-adds too, and a column
-has each step's share of it: the operations that Weir counts in the step, by median time and by the
-highest peak of all rounds. The table is markdown; --csv adds its rows to a file. Needs nothing but
-Python; PyTorch and JAX live in the interpreters given, and one that lacks them, or a worker that
-does not start, is said and left out.
+built by default), each round measures the processor's peak of multiply-adds too (for --precision
+bf16 that of its vector units for bf16, where it has some), and a column has each step's share of
+it: the operations that Weir counts in the step, by median time and by the highest peak of all
+rounds. The table is markdown; --csv adds its rows to a file. Needs nothing but Python; PyTorch and
+JAX live in the interpreters given, and one that lacks them, or a worker that does not start, is
+said and left out.
 """
 import argparse
 import csv
@@ -182,11 +183,14 @@ def write_csv(path, model, cases):
 
 
 class Peak:
-    """The processor's f32 multiply-adds per second, as a loop in registers has them, and the
-    operations of a step."""
+    """The processor's multiply-adds per second, as a loop in registers has them, and the operations
+    of a step."""
+
+    ROUNDS = "5"
 
     def __init__(self, args):
-        self.command = [str(args.peak), str(args.threads)]
+        self.type = "bf16" if args.precision == "bf16" else "f32"
+        self.command = [str(args.peak), str(args.threads), self.ROUNDS, self.type]
         self.present = args.device == "cpu" and args.peak.exists()
         self.rate = self.step = 0.0
 
@@ -257,7 +261,7 @@ def report(args, model, cases, steps, peak):
              if not case.name.startswith("Weir")}
     versions += "".join(f", {name} {version}" for name, version in peers.items())
     where = f"{machine()}; {args.threads} threads" if args.device == "cpu" else card(args)
-    flops = (f" A step has {peak.step / 1e9:.4g} GFLOP, the FMA peak of f32 is "
+    flops = (f" A step has {peak.step / 1e9:.4g} GFLOP, the FMA peak of {peak.type} is "
              f"{peak.rate / 1e9:.4g} GF/s." if peak.rate else "")
     return (f"### {model}, batch {cases[0].batch}{image}\n\n"
             f"{where}; {precision_of(args)}; {versions}; "

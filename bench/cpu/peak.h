@@ -1,6 +1,9 @@
-/* peak.h - the highest rate of f32 multiply-adds of a processor, for shares of it. */
+/* peak.h - the highest rate of multiply-adds of a processor, in f32 or of pairs of bf16 that its
+ * vector units add to f32, for shares of it. */
 #ifndef BENCH_CPU_PEAK_H
 #define BENCH_CPU_PEAK_H
+
+#include <stdbool.h>
 
 enum { PEAK_THREADS = 64 };     /* the most */
 
@@ -9,7 +12,8 @@ enum { PEAK_THREADS = 64 };     /* the most */
 double peak_seconds(int threads);
 
 /* Multiplications and additions per second of as many threads, from a run of some hundredths of a
- * second; 0 where there is no loop for the processor. */
-double peak_rate(int threads);
+ * second. bf16: of pairs, where the processor has AVX512_BF16, else of f32. 0 where there is no loop
+ * for the processor. */
+double peak_rate(int threads, bool bf16);
 
 #endif

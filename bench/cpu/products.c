@@ -6,7 +6,8 @@
  * 128x10x784 for m, n, k, with ta or tb behind it where an operand is stored transposed.
  *
  * In each round a loop of multiply-adds in registers and each implementation take turns; a time is
- * the smallest of all rounds, a share is that time's rate over the highest rate of the loop. Each
+ * the smallest of all rounds, a share is that time's rate over the highest rate of the loop. For
+ * bf16 the loop uses the processor's vector units for it, where there are some, else f32. Each
  * product runs on SETS sets of operands in turn, so that they come from memory as in a step, not
  * from the first caches. With one thread the clock is the process's own, which other processes do
  * not advance. Build: `cmake --build build --target products`. */
@@ -118,7 +119,7 @@ static void row(const shape *s, weir_dtype type, int threads, int rounds,
     for (int i = 0; i < LIBRARIES; i++)
         prepare(&jobs[i], s, type, libraries[i], threads);
     for (int r = 0; r < rounds; r++) {
-        top = fmax(top, peak_rate(threads));
+        top = fmax(top, peak_rate(threads, type == WEIR_BF16));
         for (int i = 0; i < LIBRARIES; i++)
             if (!isnan(jobs[i].best))
                 measure(&jobs[i], threads);
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: products [THREADS [ROUNDS [TYPE] [SHAPE...]]]\n");
         return 2;
     }
-    printf("%d thread%s, %d rounds, %s; GF/s (share of the peak of f32)\n\n", threads,
+    printf("%d thread%s, %d rounds, %s; GF/s (share of the peak)\n\n", threads,
            threads > 1 ? "s" : "", rounds, weir_dtype_name(type));
     printf("| m x n x k | peak | chosen | own | OpenBLAS | oneDNN |\n");
     printf("|---|---:|---:|---:|---:|---:|\n");
