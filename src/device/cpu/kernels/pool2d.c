@@ -6,6 +6,8 @@
  * Padding is never read: it counts as -inf for a maximum and as 0 for an average. */
 #include "device/cpu/kernels/pool2d.h"
 
+#include <string.h>
+
 #include "core/attr.h"
 #include "core/dtype.h"
 #include "core/mem.h"
@@ -168,9 +170,37 @@ static void gradient_row(const plan *p, const weir_kargs *k, place at, bool max)
     }
 }
 
+/* Do the windows leave each other and the padding alone, and have all their cells? */
+static bool are_apart(const plan *p)
+{
+    bool apart = true;
+    for (int i = 0; i < 2; i++)
+        apart &= p->a.pad[i] == 0 && p->a.stride[i] >= p->a.kernel[i] &&
+                 p->pooled[i] * p->a.stride[i] <= p->image[i];
+    return apart;
+}
+
+/* max_grad_row for such windows. */
+static void max_grad_row_apart(const plan *p, const weir_kargs *k, place at)
+{
+    const int64_t bytes = p->c * p->size, o = at.row / p->a.stride[0];
+    const int64_t high = at.row - o * p->a.stride[0], in = cell_at(p->pooled, at.image, o, 0);
+    const int64_t covered = o < p->pooled[0] && high < p->a.kernel[0] ? p->pooled[1] : 0;
+    const int64_t done = covered * p->a.stride[1];
+    char *const   y = (char *)k->dst[0] + cell_at(p->image, at.image, at.row, 0) * bytes;
+    if (covered > 0)
+        p->loops.max_grad_apart((const char *)k->src[0] + in * bytes,
+                                (const uint8_t *)k->src[1] + in * p->c, covered, p->c,
+                                high * p->a.kernel[1], p->a.kernel[1], p->a.stride[1], y);
+    memset(y + done * bytes, 0, (size_t)((p->image[1] - done) * bytes));
+}
+
 static void max_grad_row(const plan *p, const weir_kargs *k, place at)
 {
-    gradient_row(p, k, at, true);
+    if (are_apart(p))
+        max_grad_row_apart(p, k, at);
+    else
+        gradient_row(p, k, at, true);
 }
 
 static void average_grad_row(const plan *p, const weir_kargs *k, place at)

@@ -21,6 +21,10 @@ typedef struct weir_pool_loops {
     void (*max)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, uint8_t *winner);
     /* y += cell where winner == place */
     void (*max_grad)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);
+    /* The same for a row of windows that are `step` >= `wide` cells apart, all of whose cells are
+     * inside: their cells in the row of y have the numbers from `place` on. */
+    void (*max_grad_apart)(const void *dy, const uint8_t *winner, int64_t windows, int64_t c,
+                           int64_t place, int64_t wide, int64_t step, void *y);
     /* y += cell; y += cell * scale */
     void (*sum)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);
     void (*scaled)(const weir_pool_cell *cell, int64_t n, int64_t c, void *y, bool first);

@@ -53,28 +53,47 @@ static void FN(max)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, 
         FN(max_block)(cell, n, at, c - at < BLOCK ? c - at : BLOCK, y + at, winner + at);
 }
 
+/* y = dy where this cell won, or y += it. */
+static void FN(won)(int64_t c, T *restrict y, const T *dy, const uint8_t *winner, int64_t cell,
+                    bool first)
+{
+    const I place = (I)cell;
+    if (first)
+        for (int64_t j = 0; j < c; j++) {
+            const T v = dy[j];
+            y[j] = (I)winner[j] == place ? v : 0;
+        }
+    else
+        for (int64_t j = 0; j < c; j++) {
+            const T v = dy[j];
+            y[j] += (I)winner[j] == place ? v : 0;
+        }
+}
+
 /* n is 0 for a cell that no window covers. */
 static void FN(max_grad)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, bool first)
 {
-    T *restrict y = to;
+    T *const y = to;
     for (int64_t j = 0; j < c && n == 0; j++)
         y[j] = 0;
-    for (int64_t k = 0; k < n; k++) {
-        const T       *dy = cell[k].at;
-        const uint8_t *winner = cell[k].winner;
-        const I        place = (I)cell[k].place;
-        if (k == 0 && first)
-            for (int64_t j = 0; j < c; j++) {
-                const T v = dy[j];
-                y[j] = (I)winner[j] == place ? v : 0;
-            }
-        else
-            for (int64_t j = 0; j < c; j++) {
-                const T v = dy[j];
-                y[j] += (I)winner[j] == place ? v : 0;
-            }
+    for (int64_t k = 0; k < n; k++)
+        FN(won)(c, y, cell[k].at, cell[k].winner, cell[k].place, k == 0 && first);
+}
+
+#ifndef HAS_APART
+static void FN(max_grad_apart)(const void *dys, const uint8_t *winner, int64_t windows, int64_t c,
+                               int64_t place, int64_t wide, int64_t step, void *to)
+{
+    const T *dy = dys;
+    T       *y = to;
+    for (int64_t q = 0; q < windows; q++, dy += c, winner += c, y += step * c) {
+        for (int64_t i = 0; i < wide; i++)
+            FN(won)(c, y + i * c, dy, winner, place + i, true);
+        if (step > wide)
+            memset(y + wide * c, 0, (size_t)((step - wide) * c) * sizeof *y);
     }
 }
+#endif
 
 static void FN(sum)(const weir_pool_cell *cell, int64_t n, int64_t c, void *to, bool first)
 {
@@ -121,6 +140,7 @@ static void FN(scale)(void *to, int64_t c, double scale)
 }
 
 #undef BLOCK
+#undef HAS_APART
 #undef T
 #undef I
 #undef FN
