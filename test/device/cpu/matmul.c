@@ -230,7 +230,8 @@ static operand widened(const operand *o, weir_dtype half)
 
 /* Our own product of halves, or linear layer if `bias`, has the bits of our own product in f32 of
  * widened operands, rounded once: of f16 for any numbers, since the sums have one order; of bf16,
- * which the processor may multiply in pairs, for sums that are exact. f32_b: B and the bias are f32, which the product rounds. */
+ * which the processor may multiply in pairs, for sums that are exact. f32_b: B and the bias are
+ * f32, which the product rounds. */
 static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, bool f32_b, bool bias)
 {
     const bool             ta = turn & 1, tb = turn & 2;

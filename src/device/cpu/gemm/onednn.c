@@ -121,9 +121,9 @@ bool weir_onednn_present(void)
     return true;
 }
 
-/* f32 always, bf16 from AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA may
- * rule a half out. Without the instructions the library would emulate them, which takes longer than
- * f32. */
+/* f32 always, bf16 from AVX512_BF16 on, f16 from AVX512_FP16 on. WEIR_ISA and ONEDNN_MAX_CPU_ISA
+ * may rule a half out. Without the instructions the library would emulate them, which takes longer
+ * than f32. */
 bool weir_onednn_multiplies(weir_dtype t)
 {
     enum { AVX512_CORE_BF16 = 0xe7, AVX512_CORE_FP16 = 0x1ef }; /* of dnnl_cpu_isa_t; bits add up */
