@@ -12,8 +12,8 @@ enum { PEAK_THREADS = 64 };     /* the most */
 double peak_seconds(int threads);
 
 /* Multiplications and additions per second of as many threads, from a run of some hundredths of a
- * second. bf16: of pairs, where the processor has AVX512_BF16, else of f32. 0 where there is no loop
- * for the processor. */
+ * second. bf16: of pairs, where the processor has AVX512_BF16, else of f32. 0 where there is no
+ * loop for the processor. */
 double peak_rate(int threads, bool bf16);
 
 #endif

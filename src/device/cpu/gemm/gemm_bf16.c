@@ -25,10 +25,12 @@
 #define ROWS(X)                                                                                    \
     X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 
+/* Pairs of a row that is read in place may begin at any half. */
+typedef float pair __attribute__((aligned(2), may_alias));
 typedef float vec_bf16 __attribute__((vector_size(64), may_alias));
-typedef float unaligned_bf16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float unaligned_bf16 __attribute__((vector_size(64), aligned(2), may_alias));
 
-#define T            float
+#define T            pair
 #define V            vec_bf16
 #define U            unaligned_bf16
 #define VL           16
