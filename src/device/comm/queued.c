@@ -37,7 +37,7 @@ static weir_status greet(weir_comm *c, greeting *all)
 {
     greeting mine = {.status = WEIR_OK};
 
-    mine.status = ops_of(c)->prepare(c->dev, c->rank == 0 ? mine.id : NULL);
+    mine.status = (int32_t)ops_of(c)->prepare(c->dev, c->rank == 0 ? mine.id : NULL);
     if (mine.status != WEIR_OK)
         snprintf(mine.why, sizeof mine.why, "%s", weir_error());
     WEIR_TRY(weir_comm_gather_for(c, WEIR_FOR_PROGRAM, &mine, sizeof mine, all));
