@@ -19,19 +19,10 @@ static inline void weir_widen_lanes_bf16(float *to, const uint16_t *from)
         to[i] = weir_from_bf16(from[i]);
 }
 
-/* Compilers make NaNs of 16 bits, which they pack and widen again: two to four times the time. */
+/* Compilers make NaNs of 16 bits, which they pack and widen again: twice the time. */
 static inline void weir_narrow_lanes_bf16(uint16_t *to, const float *from)
 {
-#if defined(__AVX512VL__)
-    const __m256i u = _mm256_loadu_si256((const void *)from);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-    const __m256i number = _mm256_add_epi32(u, _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd));
-    const __m256  x = _mm256_castsi256_ps(u);
-    const __m256i quiet = _mm256_set1_epi32(0x00400000);
-    const __m256i h =
-        _mm256_mask_or_epi32(number, _mm256_cmp_ps_mask(x, x, _CMP_UNORD_Q), u, quiet);
-    _mm_storeu_si128((void *)to, _mm256_cvtepi32_epi16(_mm256_srli_epi32(h, 16)));
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
     const __m256  x = _mm256_loadu_ps(from);
     const __m256i u = _mm256_castps_si256(x), quiet = _mm256_set1_epi32(0x00400000);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
@@ -68,12 +59,12 @@ static inline void weir_narrow_lanes_f16(uint16_t *to, const float *from)
 #endif
 }
 
-/* ---- sixteen at a time, as many as there are: they return how many elements that was ---- */
+/* ---- sixteen, with AVX-512 ---- */
 
 #if defined(__AVX512F__)
 
-/* bf16 in the upper halves of lanes. */
-static inline __m512i weir_round_sixteen_bf16(__m512i u)
+/* bf16 in the upper halves of lanes; the lower ones are left over. */
+static inline __m512i weir_rounded_bf16(__m512i u)
 {
     const __m512i   odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     const __m512i   number = _mm512_add_epi32(u, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), odd));
@@ -82,107 +73,87 @@ static inline __m512i weir_round_sixteen_bf16(__m512i u)
     return _mm512_mask_or_epi32(number, nan, u, _mm512_set1_epi32(0x00400000));
 }
 
-static inline int64_t weir_narrow_vectors_bf16(int64_t n, uint16_t *to, const float *from)
+static inline void weir_narrow_sixteen_bf16(uint16_t *to, const float *from)
 {
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m512i h = weir_round_sixteen_bf16(_mm512_loadu_si512(from + i));
-        _mm256_storeu_si256((void *)(to + i), _mm512_cvtepi32_epi16(_mm512_srli_epi32(h, 16)));
-    }
-    return i;
+    const __m512i h = weir_rounded_bf16(_mm512_loadu_si512(from));
+    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16(_mm512_srli_epi32(h, 16)));
 }
 
-static inline int64_t weir_widen_vectors_bf16(int64_t n, float *to, const uint16_t *from)
+static inline void weir_widen_sixteen_bf16(float *to, const uint16_t *from)
 {
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m512i h = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(from + i)));
-        _mm512_storeu_si512(to + i, _mm512_slli_epi32(h, 16));
-    }
-    return i;
+    const __m512i h = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from));
+    _mm512_storeu_si512(to, _mm512_slli_epi32(h, 16));
 }
 
-static inline int64_t weir_round_vectors_bf16(int64_t n, float *x)
+static inline void weir_round_sixteen_bf16(float *x)
 {
-    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
-    int64_t       i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const __m512i h = weir_round_sixteen_bf16(_mm512_loadu_si512(x + i));
-        _mm512_storeu_si512(x + i, _mm512_and_si512(h, upper));
-    }
-    return i;
+    const __m512i h = weir_rounded_bf16(_mm512_loadu_si512(x));
+    _mm512_storeu_si512(x, _mm512_and_si512(h, _mm512_set1_epi32((int)0xffff0000)));
 }
 
-static inline __m256i weir_narrow_sixteen_f16(const float *from)
+static inline __m256i weir_rounded_f16(const float *from)
 {
     /* Without a mask gcc's macro, which it is at -O0, warns of a conversion. */
     const __mmask16 all = 0xffff;
     return _mm512_maskz_cvtps_ph(all, _mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT);
 }
 
-static inline int64_t weir_narrow_vectors_f16(int64_t n, uint16_t *to, const float *from)
+static inline void weir_narrow_sixteen_f16(uint16_t *to, const float *from)
 {
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        _mm256_storeu_si256((void *)(to + i), weir_narrow_sixteen_f16(from + i));
-    return i;
+    _mm256_storeu_si256((void *)to, weir_rounded_f16(from));
 }
 
-static inline int64_t weir_widen_vectors_f16(int64_t n, float *to, const uint16_t *from)
+static inline void weir_widen_sixteen_f16(float *to, const uint16_t *from)
 {
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + i))));
-    return i;
+    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)from)));
 }
 
-static inline int64_t weir_round_vectors_f16(int64_t n, float *x)
+static inline void weir_round_sixteen_f16(float *x)
 {
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(x + i, _mm512_cvtph_ps(weir_narrow_sixteen_f16(x + i)));
-    return i;
+    _mm512_storeu_ps(x, _mm512_cvtph_ps(weir_rounded_f16(x)));
 }
 
+#define SIXTEENS(i, n, convert)                                                                    \
+    for (; i + 16 <= (n); i += 16)                                                                 \
+    convert
 #else
-
-static inline int64_t weir_round_vectors_bf16(int64_t n, float *x)
-{
-    (void)n, (void)x;
-    return 0;
-}
-
-static inline int64_t weir_round_vectors_f16(int64_t n, float *x)
-{
-    (void)n, (void)x;
-    return 0;
-}
-
-static inline int64_t weir_narrow_vectors_bf16(int64_t n, uint16_t *to, const float *from)
-{
-    (void)n, (void)to, (void)from;
-    return 0;
-}
-
-static inline int64_t weir_widen_vectors_bf16(int64_t n, float *to, const uint16_t *from)
-{
-    (void)n, (void)to, (void)from;
-    return 0;
-}
-
-static inline int64_t weir_narrow_vectors_f16(int64_t n, uint16_t *to, const float *from)
-{
-    (void)n, (void)to, (void)from;
-    return 0;
-}
-
-static inline int64_t weir_widen_vectors_f16(int64_t n, float *to, const uint16_t *from)
-{
-    (void)n, (void)to, (void)from;
-    return 0;
-}
-
+#define SIXTEENS(i, n, convert)
 #endif
+
+/* ---- whole vectors of a row: they return how many elements those are ---- */
+
+#define HALF_VECTORS(id)                                                                           \
+    static inline int64_t weir_widen_vectors_##id(int64_t n, float *to, const uint16_t *from)      \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        SIXTEENS(i, n, weir_widen_sixteen_##id(to + i, from + i));                                 \
+        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
+            weir_widen_lanes_##id(to + i, from + i);                                               \
+        return i;                                                                                  \
+    }                                                                                              \
+    static inline int64_t weir_narrow_vectors_##id(int64_t n, uint16_t *to, const float *from)     \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        SIXTEENS(i, n, weir_narrow_sixteen_##id(to + i, from + i));                                \
+        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
+            weir_narrow_lanes_##id(to + i, from + i);                                              \
+        return i;                                                                                  \
+    }                                                                                              \
+    static inline int64_t weir_round_vectors_##id(int64_t n, float *x)                             \
+    {                                                                                              \
+        uint16_t half[HALF_LANES];                                                                 \
+        int64_t  i = 0;                                                                            \
+        SIXTEENS(i, n, weir_round_sixteen_##id(x + i));                                            \
+        for (; i + HALF_LANES <= n; i += HALF_LANES) {                                             \
+            weir_narrow_lanes_##id(half, x + i);                                                   \
+            weir_widen_lanes_##id(x + i, half);                                                    \
+        }                                                                                          \
+        return i;                                                                                  \
+    }
+HALF_VECTORS(f16)
+HALF_VECTORS(bf16)
+#undef HALF_VECTORS
+#undef SIXTEENS
 
 /* ---- four ---- */
 

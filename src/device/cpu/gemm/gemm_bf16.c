@@ -13,8 +13,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "core/half.h"
+#include "device/cpu/half_lanes.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/lane_mask.h"
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
@@ -43,27 +44,19 @@ typedef float unaligned_bf16 __attribute__((vector_size(64), aligned(2), may_ali
 
 /* ---- packing ---- */
 
-enum { LANES = 16 };
-
 /* Up to sixteen floats, rounded as weir_to_bf16 does, in the upper halves of lanes; zeros where the
  * mask has none. */
 static inline __m512i upper_of_float(const float *from, __mmask16 mask)
 {
-    const __m512i   u = _mm512_maskz_loadu_epi32(mask, from);
-    const __m512    x = _mm512_castsi512_ps(u);
-    const __m512i   odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    const __m512i   number = _mm512_add_epi32(u, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), odd));
-    const __m512i   nan = _mm512_or_si512(u, _mm512_set1_epi32(0x00400000));
-    const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    return _mm512_and_si512(_mm512_mask_mov_epi32(number, is_nan, nan),
-                            _mm512_set1_epi32((int)0xffff0000));
+    const __m512i h = weir_rounded_bf16(_mm512_maskz_loadu_epi32(mask, from));
+    return _mm512_and_si512(h, _mm512_set1_epi32((int)0xffff0000));
 }
 
 /* Lane i: element i of `even` and, above it, element i of `odd`. */
 static inline __m512i pairs_of_halves(const uint16_t *even, __mmask16 e, const uint16_t *odd,
                                       __mmask16 o)
 {
-    static const uint16_t order[2 * LANES] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+    static const uint16_t order[2 * WEIR_MASK_LANES] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                               21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                               11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i both = _mm512_inserti64x4(
@@ -75,12 +68,6 @@ static inline __m512i pairs_of_halves(const uint16_t *even, __mmask16 e, const u
 static inline __m512i pairs_of_floats(const float *even, __mmask16 e, const float *odd, __mmask16 o)
 {
     return _mm512_or_si512(_mm512_srli_epi32(upper_of_float(even, e), 16), upper_of_float(odd, o));
-}
-
-static inline __mmask16 first_lanes(int64_t n)
-{
-    const unsigned mask = n >= LANES ? 0xffff : n <= 0 ? 0 : (1u << n) - 1;
-    return (__mmask16)mask;
 }
 
 /* Four pairs of a row. */
@@ -118,8 +105,8 @@ static inline __m128i four_floats(const void *from, int64_t at)
 static void narrow(int rows, int cols, const float *sums, int64_t ld, void *to, int64_t ldc)
 {
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < cols; j += LANES) {
-            const __mmask16 mask = first_lanes(cols - j);
+        for (int j = 0; j < cols; j += WEIR_MASK_LANES) {
+            const __mmask16 mask = weir_first_lanes(cols - j);
             const __m512i   wide = upper_of_float(sums + i * ld + j, mask);
             _mm256_mask_storeu_epi16((uint16_t *)to + i * ldc + j, mask,
                                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(wide, 16)));

@@ -37,10 +37,10 @@ static void PACK(across)(uint32_t *to, int width, int count, int64_t k, const vo
                          int64_t ld)
 {
     for (int64_t p = 0; p < k; p += 2, to += width)
-        for (int j = 0; j < width; j += LANES) {
-            const __mmask16 mask = first_lanes(count - j), both = p + 1 < k ? mask : 0;
+        for (int j = 0; j < width; j += WEIR_MASK_LANES) {
+            const __mmask16 mask = weir_first_lanes(count - j), both = p + 1 < k ? mask : 0;
             const int64_t   at = p * ld + j;
-            _mm512_mask_storeu_epi32(to + j, first_lanes(width - j),
+            _mm512_mask_storeu_epi32(to + j, weir_first_lanes(width - j),
                                      PAIRS(at, mask, both ? at + ld : at, both));
         }
 }

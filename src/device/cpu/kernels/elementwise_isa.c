@@ -153,8 +153,6 @@ enum { HALF_BLOCK = 256 };
         const uint16_t *const f = from;                                                            \
         float *const          t = to;                                                              \
         int64_t               i = weir_widen_vectors_##id(n, t, f);                                \
-        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
-            weir_widen_lanes_##id(t + i, f + i);                                                   \
         for (; i < n; i++)                                                                         \
             t[i] = weir_from_##id(f[i]);                                                           \
     }                                                                                              \
@@ -163,19 +161,12 @@ enum { HALF_BLOCK = 256 };
         const float *const f = from;                                                               \
         uint16_t *const    t = to;                                                                 \
         int64_t            i = weir_narrow_vectors_##id(n, t, f);                                  \
-        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
-            weir_narrow_lanes_##id(t + i, f + i);                                                  \
         for (; i < n; i++)                                                                         \
             t[i] = weir_to_##id(f[i]);                                                             \
     }                                                                                              \
     static void round_##id(int64_t n, float *x)                                                    \
     {                                                                                              \
-        uint16_t half[HALF_LANES];                                                                 \
-        int64_t  i = weir_round_vectors_##id(n, x);                                                \
-        for (; i + HALF_LANES <= n; i += HALF_LANES) {                                             \
-            weir_narrow_lanes_##id(half, x + i);                                                   \
-            weir_widen_lanes_##id(x + i, half);                                                    \
-        }                                                                                          \
+        int64_t i = weir_round_vectors_##id(n, x);                                                 \
         for (; i < n; i++)                                                                         \
             x[i] = weir_from_##id(weir_to_##id(x[i]));                                             \
     }                                                                                              \

@@ -26,9 +26,7 @@
                            const uint16_t *from, int64_t ldf)                                      \
     {                                                                                              \
         for (int64_t r = 0; r < rows; r++, to += ldt, from += ldf) {                               \
-            int64_t j = 0;                                                                         \
-            for (; j + HALF_LANES <= cols; j += HALF_LANES)                                        \
-                weir_widen_lanes_##id(to + j, from + j);                                           \
+            int64_t j = weir_widen_vectors_##id(cols, to, from);                                   \
             for (; j < cols; j++)                                                                  \
                 to[j] = weir_from_##id(from[j]);                                                   \
         }                                                                                          \
@@ -37,9 +35,7 @@
                             const float *from, int64_t ldf)                                        \
     {                                                                                              \
         for (int64_t r = 0; r < rows; r++, to += ldt, from += ldf) {                               \
-            int64_t j = 0;                                                                         \
-            for (; j + HALF_LANES <= cols; j += HALF_LANES)                                        \
-                weir_narrow_lanes_##id(to + j, from + j);                                          \
+            int64_t j = weir_narrow_vectors_##id(cols, to, from);                                  \
             for (; j < cols; j++)                                                                  \
                 to[j] = weir_to_##id(from[j]);                                                     \
         }                                                                                          \

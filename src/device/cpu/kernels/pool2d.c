@@ -197,10 +197,7 @@ static void max_grad_row_apart(const plan *p, const weir_kargs *k, place at)
 
 static void max_grad_row(const plan *p, const weir_kargs *k, place at)
 {
-    if (are_apart(p))
-        max_grad_row_apart(p, k, at);
-    else
-        gradient_row(p, k, at, true);
+    gradient_row(p, k, at, true);
 }
 
 static void average_grad_row(const plan *p, const weir_kargs *k, place at)
@@ -313,7 +310,7 @@ static weir_status max_run(const weir_kargs *k)
 
 static weir_status max_grad_run(const weir_kargs *k)
 {
-    return run_rows(k, max_grad_row, true);
+    return run_rows(k, are_apart(k->state) ? max_grad_row_apart : max_grad_row, true);
 }
 
 static weir_status average_run(const weir_kargs *k)

@@ -13,15 +13,9 @@
 #include "device/cpu/isa.h"
 
 #if defined(__AVX512BW__)
-#include <immintrin.h>
+#include "device/cpu/lane_mask.h"
 
-enum { LANES = 16 };
-
-static inline __mmask16 first_lanes(int64_t n)
-{
-    const unsigned mask = n < LANES ? (1u << n) - 1 : 0xffff;
-    return (__mmask16)mask;
-}
+enum { LANES = WEIR_MASK_LANES };
 
 /* Whole vectors are stored without a mask, so that loads need not wait for it. */
 static inline void store(float *to, __mmask16 all, __m512 v)
@@ -50,7 +44,7 @@ static void max_grad_apart_avx512(const void *dys, const uint8_t *winner, int64_
     for (int64_t q = 0; q < windows; q++, dy += c, winner += c, y += step * c) {
         for (int64_t i = 0; i < wide; i++)
             for (int64_t j = 0; j < c; j += LANES) {
-                const __mmask16 all = first_lanes(c - j);
+                const __mmask16 all = weir_first_lanes(c - j);
                 store(y + i * c + j, all, dy_where_won(all, dy + j, winner + j, place + i));
             }
         if (step > wide)
@@ -76,7 +70,7 @@ static void max_avx512(const weir_pool_cell *cell, int64_t n, int64_t c, void *t
         return;
     }
     for (int64_t j = 0; j < c; j += LANES) {
-        const __mmask16 all = first_lanes(c - j);
+        const __mmask16 all = weir_first_lanes(c - j);
         __m512          best = _mm512_maskz_loadu_ps(all, (const float *)cell[0].at + j);
         __m512i         won = _mm512_set1_epi32((int)cell[0].place);
         for (int64_t k = 1; k < n; k++) {
