@@ -31,8 +31,9 @@ weir_sources(cpu src/device/cpu amx cpu isa model)
 weir_sources(cpu src/device/cpu/gemm gemm gemm_blocks im2col library_copy onednn onednn_defect openblas
     openblas_product)
 weir_sources(cpu src/device/cpu/kernels attention attention_plan batch callback collective compare
-    conv conv_1x1 conv_grad_w conv_rows depthwise_w elementwise gather index layer_norm loss lstm matmul move
-    norm pack pool2d quantize reduce reduce_scan sign slice softmax swap update widen)
+    conv conv_1x1 conv_grad_w conv_rows depthwise_w elementwise gather index layer_norm loss lstm
+    matmul move norm pack pool2d product quantize reduce reduce_scan sign slice softmax swap update
+    widen)
 
 # Compiled once for each instruction set.
 weir_sources(cpu_isa src/device/cpu/gemm gemm_isa)

@@ -7,38 +7,7 @@
 #include "core/mem.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/gemm_bf16.h"
-#include "device/cpu/gemm/onednn.h"
-
-/* State: a product by lib, or by gemm. */
-typedef struct product {
-    weir_gemm    gemm;
-    weir_onednn *lib;    /* owned, or NULL */
-    bool         turned; /* the left operand is the call's second */
-    bool         bias;
-} product;
-
-static void product_free(void *state)
-{
-    product *const p = state;
-    weir_onednn_free(p->lib);
-    weir_mem_free(p);
-}
-
-static weir_status run(const weir_kargs *k)
-{
-    const product *const p = k->state;
-    void *const          a = k->src[p->turned], *const b = k->src[!p->turned];
-    void *const          src[] = {a, b, p->bias ? k->src[2] : NULL};
-    if (p->lib)
-        return weir_onednn_run(p->lib, src, k->dst, k->work, k->threads);
-    if (p->bias)
-        weir_gemm_run_bias(&p->gemm, a, b, src[2], k->dst[0], k->work, k->threads);
-    else
-        weir_gemm_run(&p->gemm, a, b, k->dst[0], false, k->work, k->threads);
-    return WEIR_OK;
-}
-
-/* ---- selecting ---- */
+#include "device/cpu/kernels/product.h"
 
 static bool is_product(const weir_conv *c, weir_conv_pass pass, bool bias)
 {
@@ -61,19 +30,15 @@ static weir_gemm_shape shape_of(const weir_conv *c, weir_conv_pass pass)
 }
 
 /* The kernel of one that is planned, of which it keeps a copy; frees it if there is no memory. */
-static weir_status use(product *planned, weir_kernel *out)
+static weir_status use(const weir_cpu_product *planned, weir_kernel *out)
 {
-    product *const p = weir_mem_alloc(sizeof *p);
+    weir_cpu_product *const p = weir_mem_alloc(sizeof *p);
     if (!p) {
         weir_onednn_free(planned->lib);
         return WEIR_ERR_NOMEM;
     }
     *p = *planned;
-    *out = (weir_kernel){.run = run,
-                         .state = p,
-                         .destroy = product_free,
-                         .work = p->lib ? weir_onednn_work(p->lib) : p->gemm.work,
-                         .impl = p->lib ? weir_onednn_impl(p->lib) : p->gemm.impl};
+    *out = weir_cpu_product_kernel(p);
     return WEIR_OK;
 }
 
@@ -81,7 +46,7 @@ weir_status weir_conv_1x1_onednn(weir_device *d, const weir_conv *c, weir_conv_p
                                  weir_kernel *out)
 {
     const weir_gemm_shape shape = shape_of(c, pass);
-    product               p = {.turned = pass == WEIR_CONV_GRAD_W, .bias = bias};
+    weir_cpu_product      p = {.turned = pass == WEIR_CONV_GRAD_W, .bias = bias};
     *out = (weir_kernel){0};
     if (is_product(c, pass, bias))
         WEIR_TRY(weir_onednn_matmul(d, &shape, bias, &p.lib));
@@ -93,7 +58,7 @@ weir_status weir_conv_1x1_own(const weir_call *call, const weir_conv *c, weir_co
 {
     const bool            turned = pass == WEIR_CONV_GRAD_W;
     const weir_gemm_shape shape = shape_of(c, pass);
-    product               p = {.turned = turned, .bias = bias};
+    weir_cpu_product      p = {.turned = turned, .bias = bias};
     *out = (weir_kernel){0};
     if (c->dtype != WEIR_BF16 || !is_product(c, pass, bias) || !weir_gemm_bf16())
         return WEIR_OK;

@@ -22,41 +22,12 @@
 #include "device/cpu/gemm/onednn.h"
 #include "device/cpu/gemm/openblas.h"
 #include "device/cpu/kernels/elementwise.h"
+#include "device/cpu/kernels/product.h"
 #include "device/cpu/kernels/widen.h"
-
-/* State: a product by lib, or by gemm after the bias has been written to the result. */
-typedef struct product {
-    weir_gemm    gemm;
-    weir_onednn *lib; /* owned, or NULL */
-    bool         bias;
-} product;
-
-static void product_free(void *state)
-{
-    product *const p = state;
-    weir_onednn_free(p->lib);
-    weir_mem_free(p);
-}
-
-/* ---- run ---- */
-
-static weir_status run(const weir_kargs *k)
-{
-    const product *const p = k->state;
-    if (p->lib)
-        return weir_onednn_run(p->lib, k->src, k->dst, k->work, k->threads);
-    WEIR_TRY(weir_gemm_ready(&p->gemm, k->threads));
-    if (p->bias)
-        weir_gemm_run_bias(&p->gemm, k->src[0], k->src[1], k->src[2], k->dst[0], k->work,
-                           k->threads);
-    else
-        weir_gemm_run(&p->gemm, k->src[0], k->src[1], k->dst[0], false, k->work, k->threads);
-    return WEIR_OK;
-}
 
 /* ---- selecting ---- */
 
-static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
+static weir_status plan(weir_device *d, const weir_gemm_shape *s, weir_cpu_product *p)
 {
     weir_gemm_want       want;
     const weir_openblas *blas;
@@ -67,27 +38,18 @@ static weir_status plan(weir_device *d, const weir_gemm_shape *s, product *p)
     return WEIR_OK;
 }
 
-static void use_plan(product *p, weir_kernel *out)
-{
-    *out = (weir_kernel){.run = run,
-                         .state = p,
-                         .destroy = product_free,
-                         .work = p->lib ? weir_onednn_work(p->lib) : p->gemm.work,
-                         .impl = p->lib ? weir_onednn_impl(p->lib) : p->gemm.impl};
-}
-
 static weir_status choose(weir_device *d, const weir_gemm_shape *s, bool bias, weir_kernel *out)
 {
-    product *const p = weir_mem_zalloc(1, sizeof *p);
+    weir_cpu_product *const p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
     p->bias = bias;
     const weir_status status = plan(d, s, p);
     if (status != WEIR_OK) {
-        product_free(p);
+        weir_cpu_product_free(p);
         return status;
     }
-    use_plan(p, out);
+    *out = weir_cpu_product_kernel(p);
     return WEIR_OK;
 }
 
@@ -103,11 +65,11 @@ static weir_status choose_own_half(const weir_call *c, const weir_gemm_shape *s,
     *out = (weir_kernel){0};
     if (c->in[0].stride[0] > c->in[0].desc.dim[1] || !weir_gemm_plan_halves(&gemm, s, &types))
         return WEIR_OK;
-    product *const p = weir_mem_zalloc(1, sizeof *p);
+    weir_cpu_product *const p = weir_mem_zalloc(1, sizeof *p);
     if (!p)
         return WEIR_ERR_NOMEM;
-    *p = (product){.gemm = gemm, .bias = types.biased};
-    use_plan(p, out);
+    *p = (weir_cpu_product){.gemm = gemm, .bias = types.biased};
+    *out = weir_cpu_product_kernel(p);
     return WEIR_OK;
 }
 
@@ -334,7 +296,7 @@ enum {
 
 /* State of the kernel. Offsets in elements; a repeated axis has stride 0. */
 typedef struct batches {
-    product one;
+    weir_cpu_product one;
     bool    aside;                 /* products run in parallel, each by `one.gemm` alone */
     int     ndim;                  /* axes before the matrices */
     int64_t dim[WEIR_MAX_DIMS], stride_a[WEIR_MAX_DIMS], stride_b[WEIR_MAX_DIMS];
