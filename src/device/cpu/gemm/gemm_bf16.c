@@ -114,7 +114,7 @@ static void narrow(int rows, int cols, const float *sums, int64_t ld, void *to, 
 }
 
 static const weir_gemm_kernel kernel = {
-    .mr = MR, .nr = nr_bf16, .lot = 2, .direct = direct_bf16, .packed = packed_bf16,
+    .mr = MR, .nr = nr_bf16, .k_step = 2, .direct = direct_bf16, .packed = packed_bf16,
     .rows = rows_bf16, .narrow = narrow,
     .pack = {[WEIR_GEMM_AS_IS] = pack_halves,
              [WEIR_GEMM_BF16] = pack_halves,

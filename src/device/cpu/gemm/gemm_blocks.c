@@ -8,9 +8,9 @@
  * Where one block has all rows, its panels serve all columns before the next depth is packed.
  *
  * Halves are widened while they are packed, or packed in pairs where the kernel multiplies halves
- * (a lot of 2): then depths here are counted in pairs, and `lot` leads back to operands as stored.
- * Sums are f32: over one block of depth they are in a
- * tile on the stack, over several in the scratch; the last block rounds each tile to C once. */
+ * (a k_step of 2): then depths here are counted in pairs, and k_step leads back to operands as
+ * stored. Sums are f32: over one block of depth they are in a tile on the stack, over several in
+ * the scratch; the last block rounds each tile to C once. */
 #include "device/cpu/gemm/gemm_blocks.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ typedef struct packing {
     const char       *from;
     char             *to;
     int64_t           size, to_size; /* of an element as stored and as packed */
-    int64_t           lot;           /* stored elements of a packed one, */
+    int64_t           k_step;        /* stored elements of a packed one, */
     int64_t           terms;         /* ... and in the whole depth */
     int64_t           ld, width, least, count, depth;
     int64_t           stride;        /* bytes from unit to unit */
@@ -82,9 +82,9 @@ static void pack_units(const packing *p, int64_t first, int64_t end, int64_t q, 
     for (int64_t u = first; u < end; u++) {
         const int64_t r = u * p->width, n = min64(p->width, p->count - r);
         const int64_t wide = max64(n, p->least);
-        const int64_t at = q * p->lot;
+        const int64_t at = q * p->k_step;
         p->pack(p->to + u * p->stride + q * wide * p->to_size, (int)wide, (int)n,
-                min64(depth * p->lot, p->terms - at),
+                min64(depth * p->k_step, p->terms - at),
                 p->from + (p->along ? r * p->ld + at : at * p->ld + r) * p->size, p->ld, p->along);
     }
 }
@@ -119,17 +119,17 @@ static void set_packing(block *x)
     const weir_gemm_shape *const  s = &g->shape;
     const weir_gemm_kernel *const k = g->with;
     const int64_t size = (int64_t)g->size, sa = (int64_t)g->size_a, sb = (int64_t)g->size_b;
-    const int64_t p = x->p * k->lot, terms = min64(x->kp * k->lot, s->k - p);
+    const int64_t p = x->p * k->k_step, terms = min64(x->kp * k->k_step, s->k - p);
     x->pa = (packing){.pack = k->pack[g->read_a],
                       .from = x->a + (s->ta ? p * s->lda + x->i : x->i * s->lda + p) * sa,
                       .to = x->panels, .size = sa, .to_size = size, .ld = s->lda,
-                      .lot = k->lot, .terms = terms,
+                      .k_step = k->k_step, .terms = terms,
                       .width = g->mr, .count = x->pack_a ? x->mi : 0, .depth = x->kp,
                       .stride = x->panel_stride, .along = !s->ta};
     x->pb = (packing){.pack = k->pack[g->read_b],
                       .from = x->b + (s->tb ? x->j * s->ldb + p : p * s->ldb + x->j) * sb,
                       .to = x->strips, .size = sb, .to_size = size, .ld = s->ldb,
-                      .lot = k->lot, .terms = terms,
+                      .k_step = k->k_step, .terms = terms,
                       .width = k->nr, .least = k->nr, .count = x->pack_b ? x->nj : 0,
                       .depth = x->kp, .stride = x->strip_stride, .along = s->tb};
     set_tasks(&x->pa);
@@ -149,8 +149,8 @@ static void tile(const block *x, int64_t q, int64_t strip, int rows, int cols, c
         k->packed(rows, cols, x->kp, x->panels + q * x->panel_stride, b, c, ldc, x->add, bias);
     else
         k->rows(rows, cols, x->kp,
-                x->a + ((x->i + q * g->mr) * g->shape.lda + x->p * k->lot) * (int64_t)g->size_a,
-                g->shape.lda / k->lot, b, c, ldc, x->add, bias);
+                x->a + ((x->i + q * g->mr) * g->shape.lda + x->p * k->k_step) * (int64_t)g->size_a,
+                g->shape.lda / k->k_step, b, c, ldc, x->add, bias);
 }
 
 /* Columns of the sums: those of all blocks that are incomplete at a time. */
@@ -382,9 +382,9 @@ void weir_gemm_blocks_plan(weir_gemm *g, bool serial)
     g->run = weir_gemm_blocks_run;
     g->serial = serial;
     g->mr = even_part(g->shape.m, k->mr);
-    g->depth = ceil_div(g->shape.k, k->lot);
-    g->panels = g->read_a != WEIR_GEMM_AS_IS || g->shape.k % k->lot != 0 ||
-                g->shape.lda % k->lot != 0 ||
+    g->depth = ceil_div(g->shape.k, k->k_step);
+    g->panels = g->read_a != WEIR_GEMM_AS_IS || g->shape.k % k->k_step != 0 ||
+                g->shape.lda % k->k_step != 0 ||
                 !weir_gemm_blocks_read_rows(&g->shape, g->size_a);
     g->kb = even_part(g->depth, block_depth(g));
     g->mb = g->panels ? ROWS_AT_A_TIME / g->mr * g->mr : g->shape.m;

@@ -155,14 +155,14 @@ typedef double unaligned_f64 __attribute__((vector_size(BYTES), aligned(8), may_
 #include "device/cpu/gemm/gemm_pack.h"
 
 const weir_gemm_kernels WEIR_ISA_NAME(weir_gemm_kernels) = {
-    .f32 = {.mr = MR, .nr = nr_f32, .lot = 1,
+    .f32 = {.mr = MR, .nr = nr_f32, .k_step = 1,
             .direct = direct_f32, .packed = packed_f32, .rows = rows_f32,
             .pack = {[WEIR_GEMM_AS_IS] = pack_f32_as_is,
                      [WEIR_GEMM_BF16] = pack_bf16,
                      [WEIR_GEMM_F16] = pack_f16,
                      [WEIR_GEMM_TO_BF16] = pack_to_bf16,
                      [WEIR_GEMM_TO_F16] = pack_to_f16}},
-    .f64 = {.mr = MR, .nr = nr_f64, .lot = 1,
+    .f64 = {.mr = MR, .nr = nr_f64, .k_step = 1,
             .direct = direct_f64, .packed = packed_f64, .rows = rows_f64,
             .pack = {[WEIR_GEMM_AS_IS] = pack_f64_as_is}},
 };

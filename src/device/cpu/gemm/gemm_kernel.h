@@ -17,18 +17,19 @@ typedef enum weir_gemm_read {
 } weir_gemm_read;
 
 /* dst[p*width + j] = src(j, p), j < count, p < k, zeros for count <= j < width; src(j, p) is
- * src[j*ld + p] if along (k is contiguous), else src[p*ld + j]. Packs panels and strips alike. With
- * a lot of 2, dst[p*width + j] is the pair of src(j, 2*p) and src(j, 2*p + 1), zero where that is
- * not < k. */
+ * src[j*ld + p] if along (k is contiguous), else src[p*ld + j]. Packs panels and strips alike. For
+ * kernels of pairs dst[p*width + j] is the pair of src(j, 2*p) and src(j, 2*p + 1), zero where
+ * that is not < k. */
 typedef void (*weir_gemm_pack_fn)(void *dst, int width, int count, int64_t k, const void *src,
                                   int64_t ld, bool along);
 
 /* The kernels of one element type and instruction set. Strip:
  * nr columns of op(B), k x nr, row by row, padded with zeros to nr columns. Panel: up to mr rows of
- * op(A), column by column, without padding. An element of A or B, its strides and k count lots of
- * neighbours in depth: one number, or two halves, which take the place of a float. */
+ * op(A), column by column, without padding. An element of A or B has
+ * k_step neighbours in depth, in which its strides and k are counted: one number, or a pair of
+ * halves, which takes the place of a float. */
 typedef struct weir_gemm_kernel {
-    int mr, nr, lot;
+    int mr, nr, k_step;
     /* C[rows][cols] (+)= A B for rows <= mr, cols <= nr. Element (i,p) of A is a[i*rs + p*cs];
      * row p of B is b + p*ldb, nr readable elements. add: adds to C instead of overwriting it. */
     void (*direct)(int rows, int cols, int64_t k, const void *a, int64_t rs, int64_t cs,

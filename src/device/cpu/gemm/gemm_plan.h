@@ -18,7 +18,7 @@ typedef struct weir_gemm {
     /* Rounds sums to C of halves; NULL if C has the type of the sums. */
     void (*narrow)(int64_t n, void *restrict to, const void *restrict from);
     const char *impl;       /* static, or owned by the library: "own avx512", "openblas SkylakeX" */
-    int64_t     depth;      /* own: k, in lots of the kernel */
+    int64_t     depth;      /* own: k, in steps of the kernel */
     int64_t     mb, nb, kb; /* own: rows, columns and depth packed at a time */
     int64_t     mr;         /* rows of a panel */
     bool        panels;     /* own: panels of A are packed; else its rows are read in place */

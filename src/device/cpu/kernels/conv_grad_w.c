@@ -39,7 +39,7 @@ typedef struct plan {
     weir_conv               c;
     const weir_gemm_kernel *kernel;
     size_t                  size, stored; /* bytes of an element as packed and as stored */
-    int64_t                 lot;          /* pixels of a packed element; copies of x */
+    int64_t                 k_step;       /* pixels of a packed element; copies of x */
     bool                    bias, split;  /* split: a task has one row of taps */
     int64_t                 mr, panels, strips;
     int64_t                 lead, width;  /* zeros before a row of x; packed length of a row */
@@ -69,23 +69,23 @@ static int64_t halo(const plan *p)
 /* Pixels behind the last row of a packed image. */
 static int64_t tail(const plan *p)
 {
-    return ceil_div(p->lead, p->lot) * p->lot;
+    return ceil_div(p->lead, p->k_step) * p->k_step;
 }
 
-/* Packed element `pixel` / lot of copy `copy` of strip s. */
+/* Packed element `pixel` / k_step of copy `copy` of strip s. */
 static char *strip_of(const chunk *j, int64_t s, int64_t copy, int64_t pixel)
 {
     const plan *const p = j->p;
-    const int64_t     each = p->images * p->x_image / p->lot;
-    const int64_t     at = (copy * p->strips + s) * each + pixel / p->lot;
+    const int64_t     each = p->images * p->x_image / p->k_step;
+    const int64_t     at = (copy * p->strips + s) * each + pixel / p->k_step;
     return j->work + (size_t)(at * p->kernel->nr) * p->size;
 }
 
 static char *panel_of(const chunk *j, int64_t q, int64_t rows, int64_t pixel)
 {
     const plan *const p = j->p;
-    const int64_t     each = p->images * p->y_image / p->lot;
-    return j->work + p->y_at + (size_t)(q * p->mr * each + pixel / p->lot * rows) * p->size;
+    const int64_t     each = p->images * p->y_image / p->k_step;
+    return j->work + p->y_at + (size_t)(q * p->mr * each + pixel / p->k_step * rows) * p->size;
 }
 
 /* Packs `n` pixels of a strip from packed pixel `at` on, which begins a packed element. */
@@ -112,7 +112,7 @@ static void pack_between(const chunk *j, int64_t s, int64_t at, const char *from
 static void clear(const chunk *j, int64_t s, int64_t copy, int64_t at, int64_t n)
 {
     const plan *const p = j->p;
-    memset(strip_of(j, s, copy, at), 0, (size_t)(n / p->lot * p->kernel->nr) * p->size);
+    memset(strip_of(j, s, copy, at), 0, (size_t)(n / p->k_step * p->kernel->nr) * p->size);
 }
 
 /* Packs row `row` of x, counted from the first that the chunk needs; it may lie in the padding. */
@@ -121,16 +121,16 @@ static void pack_x(const chunk *j, int64_t image, int64_t row)
     const plan *const      p = j->p;
     const weir_conv *const c = &p->c;
     const int64_t          ih = j->row + row - c->pad[0], at = image * p->x_image + row * p->width;
-    const int64_t          odd = p->lot - 1;
+    const int64_t          odd = p->k_step - 1;
     const bool             inside = ih >= 0 && ih < c->h, last = row + 1 == j->rows + halo(p);
     const char *const      from =
         j->x + (size_t)(((j->image + image) * c->h + (inside ? ih : 0)) * c->w * c->c) * p->stored;
-    for (int64_t copy = 0; copy < p->lot; copy++)
+    for (int64_t copy = 0; copy < p->k_step; copy++)
         for (int64_t s = 0; s < p->strips; s++) {
             clear(j, s, copy, at, inside ? p->lead - odd : p->width);
-            if (inside && p->lot > 1)
-                clear(j, s, copy, at + p->width - p->lot, p->lot);
-            if (inside && copy == 0 && p->lot > 1)
+            if (inside && p->k_step > 1)
+                clear(j, s, copy, at + p->width - p->k_step, p->k_step);
+            if (inside && copy == 0 && p->k_step > 1)
                 pack_between(j, s, at + p->lead - odd, from);
             else if (inside)
                 pack_strip(j, s, copy, at + p->lead - odd, from, c->w);
@@ -145,7 +145,7 @@ static void pack_dy(const chunk *j, int64_t image, int64_t row)
     const weir_conv *const c = &p->c;
     const int64_t          pixel = ((j->image + image) * c->oh + j->row + row) * c->ow;
     const int64_t          at = image * p->y_image + row * p->width;
-    const int64_t          packed = ceil_div(c->ow, p->lot);
+    const int64_t          packed = ceil_div(c->ow, p->k_step);
     for (int64_t q = 0; q < p->panels; q++) {
         const int64_t rows = min64(p->mr, c->o - q * p->mr);
         const size_t  bytes = (size_t)rows * p->size;
@@ -153,7 +153,7 @@ static void pack_dy(const chunk *j, int64_t image, int64_t row)
         p->kernel->pack[WEIR_GEMM_AS_IS](
             to, (int)rows, (int)rows, c->ow,
             j->dy + (size_t)(pixel * c->o + q * p->mr) * p->stored, c->o, false);
-        memset(to + (size_t)packed * bytes, 0, (size_t)(p->width / p->lot - packed) * bytes);
+        memset(to + (size_t)packed * bytes, 0, (size_t)(p->width / p->k_step - packed) * bytes);
     }
 }
 
@@ -183,8 +183,8 @@ static void taps(const chunk *j, int64_t q, int64_t s, int64_t kh, int64_t image
     const char *const a = panel_of(j, q, rows, image * p->y_image + row * p->width);
     for (int64_t kw = 0; kw < c->kw; kw++) {
         const int64_t at = first + kw * c->dilation[1];
-        k->packed((int)rows, (int)cols, ceil_div(depth, p->lot), a,
-                  strip_of(j, s, at % p->lot, at),
+        k->packed((int)rows, (int)cols, ceil_div(depth, p->k_step), a,
+                  strip_of(j, s, at % p->k_step, at),
                   j->dw + (size_t)(q * p->mr * weir_conv_patch(c) + (kh * c->kw + kw) * c->c +
                                    s * k->nr) *
                               p->size,
@@ -245,14 +245,14 @@ static weir_status run(const weir_kargs *k)
 static void plan_chunk(plan *p)
 {
     const weir_conv *const c = &p->c;
-    const int64_t          lanes = p->lot * p->strips * p->kernel->nr + c->o;
-    const int64_t          row = lanes * (p->width / p->lot) * (int64_t)p->size;
+    const int64_t          lanes = p->k_step * p->strips * p->kernel->nr + c->o;
+    const int64_t          row = lanes * (p->width / p->k_step) * (int64_t)p->size;
     const int64_t          bytes = weir_conv_block_bytes(c, p->stored);
     const int64_t          most = max64(1, bytes / row - halo(p));
     p->rows = ceil_div(c->oh, ceil_div(c->oh, most));
     const int64_t fit = max64(1, bytes / (row * (c->oh + halo(p))));
     p->images = p->rows < c->oh ? 1 : ceil_div(c->n, ceil_div(c->n, fit));
-    p->run = min64(p->rows, max64(1, DEPTH * p->lot / p->width));
+    p->run = min64(p->rows, max64(1, DEPTH * p->k_step / p->width));
     p->x_image = (p->rows + halo(p)) * p->width + tail(p);
     p->y_image = p->rows * p->width;
 }
@@ -291,15 +291,15 @@ weir_status weir_conv_grad_w(const weir_conv *c, bool bias, weir_kernel *out)
         impl = WEIR_GEMM_BF16_IMPL;
         p->lead |= 1;
     }
-    p->lot = p->kernel->lot;
-    p->width = ceil_div(p->lead + c->w, p->lot) * p->lot;
+    p->k_step = p->kernel->k_step;
+    p->width = ceil_div(p->lead + c->w, p->k_step) * p->k_step;
     p->panels = ceil_div(c->o, p->kernel->mr);
     p->mr = ceil_div(c->o, p->panels);
     p->strips = ceil_div(c->c, p->kernel->nr);
     p->split = p->panels * p->strips < FEW_TILES;
     plan_chunk(p);
     p->y_at = in_units(p->strips * p->kernel->nr * p->images * p->x_image, p->size);
-    p->sums_at = p->y_at + in_units(c->o * p->images * p->y_image / p->lot, p->size);
+    p->sums_at = p->y_at + in_units(c->o * p->images * p->y_image / p->k_step, p->size);
     p->work = p->sums_at + (bias ? weir_conv_bias_work(c) : 0) +
               (half ? in_units(c->o * weir_conv_patch(c), sizeof(float)) : 0) + UNIT;
     *out = (weir_kernel){.run = run,
