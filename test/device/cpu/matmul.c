@@ -1,5 +1,6 @@
 /* matmul.c - products and linear layers of all implementations against a plain sum in double. */
 #include "device/cpu/drive.h"
+#include "device/cpu/gemm/gemm_bf16.h"
 
 typedef struct size3 {
     int64_t m, n, k;
@@ -202,15 +203,16 @@ CASE(own_bias_has_the_bits_of_an_addition)
 
 /* ---- halves ---- */
 
-/* An operand of random numbers that the type has, `half` of them or f32 to be rounded. Sums of
- * products of those for bf16 are exact in f32, whatever their order. */
+/* An operand of random numbers that the type has, `half` of them or f32 to be rounded. Where the
+ * processor multiplies bf16, sums of their products are exact in f32, whatever their order. */
 static operand random_half(weir_desc d, weir_dtype half)
 {
     const double less_than_half_an_ulp = 1 + 0x1p-11;
+    const bool   pairs = half == WEIR_BF16 && weir_gemm_bf16();
     operand      o = operand_of(d);
     for (int64_t e = 0; e < o.n; e++) {
         const double eighths = (double)check_int(-16, 16) / 8;
-        const double v = half == WEIR_BF16 ? eighths * less_than_half_an_ulp : check_real(-1, 1);
+        const double v = pairs ? eighths * less_than_half_an_ulp : check_real(-1, 1);
         element_set(d.dtype, o.data, e, d.dtype == half ? half_round(v, half) : v);
     }
     return o;
@@ -229,9 +231,9 @@ static operand widened(const operand *o, weir_dtype half)
 }
 
 /* Our own product of halves, or linear layer if `bias`, has the bits of our own product in f32 of
- * widened operands, rounded once: of f16 for any numbers, since the sums have one order; of bf16,
- * which the processor may multiply in pairs, for sums that are exact. f32_b: B and the bias are
- * f32, which the product rounds. */
+ * widened operands, rounded once: for any numbers, since the sums have one order, but where the
+ * processor multiplies pairs of bf16 for sums that are exact. f32_b: B and the bias are f32, which
+ * the product rounds. */
 static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, bool f32_b, bool bias)
 {
     const bool             ta = turn & 1, tb = turn & 2;
@@ -272,7 +274,7 @@ static void check_half_product(drive *v, weir_dtype half, size3 s, int turn, boo
 
 /* One block of depth and several, whole tiles and edges, more rows than are packed at a time, more
  * columns than a block has, a depth that is divided where A is transposed. */
-CASE(own_products_of_halves_have_the_bits_of_widened_operands)
+static void check_half_products(void)
 {
     static const size3 shapes[] = {{33, 40, 100}, {65, 31, 1100}, {1900, 17, 515}, {24, 1100, 1030},
                                    {1, 600, 130}, {300, 1, 200}, {150, 90, 400}, {47, 33, 1031},
@@ -290,6 +292,18 @@ CASE(own_products_of_halves_have_the_bits_of_widened_operands)
         drive_close(&v);
     }
     drive_env("WEIR_GEMM", NULL);
+}
+
+/* With the processor's units for bf16, if it has some, and without. */
+CASE(own_products_of_halves_have_the_bits_of_widened_operands)
+{
+    const char *const before = getenv("WEIR_ISA");
+    char              kept[16];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
+    check_half_products();
+    drive_env("WEIR_ISA", "avx2");
+    check_half_products();
+    drive_env("WEIR_ISA", before ? kept : NULL);
 }
 
 CASE(a_wish_that_makes_no_sense)
