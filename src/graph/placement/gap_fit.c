@@ -4,8 +4,8 @@
  * The gap is the lowest (or the tightest) between the placed items whose live ranges overlap the
  * item's. A scan over all of them finds it; for the lowest gap among many items, a tree does
  * (gap_tree.c). If the best height is not low enough, the order is repaired: the item that made the
- * height moves to the front, again and again. Training steps are nearly nested, so the bound is
- * usually reached. One order takes O(n^2) time by scanning.
+ * height, or exceeded the best one so far, moves to the front, again and again. Training steps are
+ * nearly nested, so the bound is usually reached. One order takes O(n^2) time by scanning.
  *
  * Between equal heights, one with a storage at the top is preferred to one with only workspaces
  * there: a storage is written to its last byte, while a library may leave the end of its workspace
@@ -29,10 +29,15 @@ typedef struct weir_key {
     uint32_t item;
 } weir_key;
 
+typedef struct weir_placed {    /* a placed item, copied: a scan reads them one after another */
+    size_t   at, end;
+    uint32_t first, last;
+} weir_placed;
+
 typedef struct weir_order {
     weir_placer *p;
     weir_key    *key;           /* [n] the order being tried */
-    uint32_t    *placed;        /* items placed so far, by offset; used by the scan */
+    weir_placed *placed;        /* items placed so far, by offset; used by the scan */
     weir_gap_tree *tree;        /* the same as a tree; NULL: scan */
     uint32_t     top;           /* index in the order of the item that made the height */
 } weir_order;
@@ -45,44 +50,63 @@ static int by_rank(const void *a, const void *b)
     return (x->item > y->item) - (x->item < y->item);
 }
 
-/* Returns the offset of the lowest gap that holds the item; of the smallest such gap if `tight`. */
-static size_t find_gap(const weir_order *o, uint32_t n, const weir_item *it, bool tight)
+/* Returns all ones if the live ranges overlap, else 0: which do is hard to predict, so that scans
+ * mask what they read and branch on gaps alone, which are few. */
+static size_t overlap_mask(const weir_placed *q, const weir_item *it)
+{
+    return 0 - ((size_t)(q->first <= it->last) & (size_t)(it->first <= q->last));
+}
+
+/* Returns the offset of the lowest gap among n placed items that holds the item. */
+static size_t find_lowest_gap(const weir_placed *q, uint32_t n, const weir_item *it)
+{
+    size_t end = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t mask = overlap_mask(&q[i], it), above = q[i].end & mask;
+        if ((q[i].at & mask) >= end + it->bytes)
+            return end;
+        end = above > end ? above : end;
+    }
+    return end;
+}
+
+/* The same of the smallest such gap, the lowest of equal ones. */
+static size_t find_tightest_gap(const weir_placed *q, uint32_t n, const weir_item *it)
 {
     size_t end = 0, best = SIZE_MAX, best_size = SIZE_MAX;
 
     for (uint32_t i = 0; i < n; i++) {
-        const weir_item *other = &o->p->item[o->placed[i]];
-        const size_t     at = o->p->offset[o->placed[i]];
-        if (other->last < it->first || it->last < other->first)
-            continue;
-        if (at >= end + it->bytes && at - end < best_size) {
+        const size_t mask = overlap_mask(&q[i], it), above = q[i].end & mask;
+        if ((q[i].at & mask) >= end + it->bytes && q[i].at - end < best_size) {
             best = end;
-            best_size = at - end;
-            if (!tight)
-                return best;
+            best_size = q[i].at - end;
         }
-        if (at + other->bytes > end)
-            end = at + other->bytes;
+        end = above > end ? above : end;
     }
     return best == SIZE_MAX ? end : best;
 }
 
-static void insert_placed(weir_order *o, uint32_t n, uint32_t item)
+/* Inserts the item into the n placed ones, after those at the same offset. */
+static void insert_placed(weir_placed *q, uint32_t n, const weir_item *it, size_t at)
 {
-    const size_t *offset = o->p->offset;
-    uint32_t      i = n;
+    uint32_t i = n;
 
-    for (; i > 0 && offset[o->placed[i - 1]] > offset[item]; i--)
-        o->placed[i] = o->placed[i - 1];
-    o->placed[i] = item;
+    while (i > 0 && q[i - 1].at > at)
+        i--;
+    memmove(&q[i + 1], &q[i], (n - i) * sizeof *q);
+    q[i] = (weir_placed){at, at + it->bytes, it->first, it->last};
 }
 
 static void place_by_scan(weir_order *o, uint32_t i, bool tight)
 {
-    const uint32_t k = o->key[i].item;
+    const uint32_t         k = o->key[i].item;
+    const weir_item *const it = &o->p->item[k];
+    const size_t           at = tight ? find_tightest_gap(o->placed, i, it)
+                                      : find_lowest_gap(o->placed, i, it);
 
-    o->p->offset[k] = find_gap(o, i, &o->p->item[k], tight);
-    insert_placed(o, i, k);
+    o->p->offset[k] = at;
+    insert_placed(o->placed, i, it, at);
 }
 
 /* Places an item by the tree; one of 0 bytes lies at 0, where it overlaps nothing. */
@@ -114,6 +138,8 @@ static bool try_order(weir_order *o, bool tight, const char *name)
         if (p->offset[k] + p->item[k].bytes > height) {
             height = p->offset[k] + p->item[k].bytes;
             o->top = i;
+            if (height > p->best_height)
+                return true;            /* never the best placement, so not finished */
         }
     }
     weir_place_offer(o->p, name);

@@ -134,13 +134,14 @@ weir_status weir_place_items(weir_item *items, uint32_t n, uint32_t steps,
 weir_status weir_place_within(weir_item *items, uint32_t n, uint32_t steps, const char *strategy,
                               size_t limit, weir_placement_result *result)
 {
-    enum { WORK = 20000000, MOST = 200, LEAST = 8, FEW = 1500, NEAR = 20 };
+    enum { WORK = 20000000, MOST = 200, LEAST = 8, FEW = 1500, NEAR = 20, NODE_WORK = 150000 };
     const uint64_t square = (n + (uint64_t)1) * (n + (uint64_t)1), many = WORK / square;
     const uint32_t repairs = many < LEAST ? LEAST : many > MOST ? MOST : (uint32_t)many;
+    const uint32_t most = NODE_WORK / (n + 1u), nodes = 10 * repairs < most ? 10 * repairs : most;
     const weir_placement_options quick = {
         .strategy = "life", .capacity = limit, .repairs = repairs};
     const weir_placement_options near = {
-        .capacity = limit, .repairs = repairs / 4, .nodes = 10 * repairs};
+        .capacity = limit, .repairs = repairs / 4, .nodes = nodes};
     const weir_placement_options asked = {.strategy = strategy, .capacity = limit};
 
     if (find(strategy) != find("auto"))
