@@ -14,17 +14,22 @@
 #include <math.h>
 #include <string.h>
 
-/* `scratch` holds four arrays of events + 1 numbers:
+/* `scratch` holds five arrays of events + 1 numbers:
  * at: the event before which each event is issued;
- * order: first the earliest place of each prefetch, then the events in their new order;
+ * order: first the earliest place of each prefetch, then the next prefetch moved to the same place;
  * number: the new number of each event, later the offloads whose tensor still has readers;
- * leaving: a queue of the offloads under way.
- * `clock` holds the start times of events and the times at which live ranges are ready. */
+ * leaving: the first prefetch moved to each place, later a queue of the offloads under way;
+ * sorted: the events in their new order.
+ * `clock` holds the start times of events, later the end times of the offloads in the queue, and
+ * the times at which live ranges are ready. */
+#define NO_EVENT UINT32_MAX
+
 typedef struct weir_streamer {
     weir_schedule *s;
     size_t         limit;
-    uint32_t      *at, *order, *number, *leaving;
+    uint32_t      *at, *order, *number, *leaving, *sorted;
     double        *start, *ready;
+    uint32_t       moved; /* prefetches issued earlier than they were appended */
 } weir_streamer;
 
 static bool init_streams(weir_streamer *x, weir_schedule *s, size_t limit)
@@ -32,12 +37,13 @@ static bool init_streams(weir_streamer *x, weir_schedule *s, size_t limit)
     const uint64_t n = (uint64_t)s->events.n + 1;
 
     *x = (weir_streamer){.s = s, .limit = limit};
-    if (!weir_vec_reserve(&s->scratch, 4 * n) || !weir_vec_reserve(&s->clock, n + s->ranges.n + 1))
+    if (!weir_vec_reserve(&s->scratch, 5 * n) || !weir_vec_reserve(&s->clock, n + s->ranges.n + 1))
         return false;
     x->at = s->scratch.at;
     x->order = x->at + n;
     x->number = x->order + n;
     x->leaving = x->number + n;
+    x->sorted = x->leaving + n;
     x->start = s->clock.at;
     x->ready = x->start + n;
     return true;
@@ -52,6 +58,12 @@ static double later(double a, double b)
 static double earlier(double a, double b)
 {
     return a < b ? a : b;
+}
+
+/* Most events are runs. */
+static double seconds_of(const weir_mem_problem *p, const weir_event *v)
+{
+    return v->kind == WEIR_EVENT_RUN ? p->ops.at[v->what].time : weir_event_seconds(p, v);
 }
 
 static bool fits(const weir_streamer *x, uint32_t e, size_t more)
@@ -85,7 +97,7 @@ static void find_earliest(weir_streamer *x)
 }
 
 /* Sets x->at of each prefetch to the latest place that is early enough for the link, or to the
- * earliest one that memory allows. */
+ * earliest one that memory allows, and lists those moved to each place by ascending number. */
 static void issue_early(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -97,9 +109,10 @@ static void issue_early(weir_streamer *x)
         x->start[e] = time;
         time += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
                     ? 0
-                    : weir_event_seconds(s->p, v);
+                    : seconds_of(s->p, v);
     }
     find_earliest(x);
+    memset(x->leaving, 0xff, s->events.n * sizeof *x->leaving);
     for (uint32_t e = s->events.n; e-- > 0;) {
         if (s->events.at[e].kind != WEIR_EVENT_PREFETCH)
             continue;
@@ -112,12 +125,30 @@ static void issue_early(weir_streamer *x)
             s->live.at[q] += (int64_t)bytes;
         }
         x->at[e] = q;
+        if (q < e) {
+            x->order[e] = x->leaving[q];
+            x->leaving[q] = e;
+            x->moved++;
+        }
         link = x->start[q] > begin ? x->start[q] : begin;
     }
 }
 
-/* Sorts the events into the order of issue by counting; most stay. A moved prefetch goes before the
- * event at which it is issued; several moved to one place keep the order of their reads. */
+/* Sorts the events into the order of issue. A moved prefetch goes before the event at which it is
+ * issued; several moved to one place keep the order of their reads. */
+static void sort_events(weir_streamer *x)
+{
+    uint32_t n = 0;
+
+    for (uint32_t place = 0; place < x->s->events.n; place++) {
+        for (uint32_t e = x->leaving[place]; e != NO_EVENT; e = x->order[e])
+            x->sorted[n++] = e;
+        if (x->at[place] == place)
+            x->sorted[n++] = place;
+    }
+}
+
+/* Puts the events into that order. */
 static bool reorder(weir_streamer *x)
 {
     weir_schedule *s = x->s;
@@ -125,57 +156,36 @@ static bool reorder(weir_streamer *x)
     WEIR_VEC(weir_event) events = {0};
     WEIR_VEC(uint32_t) first = {0};
     WEIR_VEC(int64_t) live = {0};
-    uint32_t moved = 0, *const count = x->number;
+    const bool ok = weir_vec_reserve(&events, n) && weir_vec_reserve(&first, n) &&
+                    weir_vec_reserve(&live, n + 1ull);
 
-    for (uint32_t e = 0; e < n; e++)
-        moved += x->at[e] != e;
-    if (moved == 0)
-        return true;
-    memset(count, 0, (n + 1u) * sizeof *count);
-    for (uint32_t e = 0; e < n; e++)            /* moved events precede the one that stayed */
-        count[x->at[e]]++;
-    for (uint32_t e = 0, sum = 0; e <= n; e++) {
-        const uint32_t c = count[e];
-        count[e] = sum;
-        sum += e < n ? c : 0;
-    }
-    for (uint32_t e = 0; e < n; e++)
-        if (x->at[e] != e)
-            x->order[count[x->at[e]]++] = e;
-    for (uint32_t e = 0; e < n; e++)
-        if (x->at[e] == e)
-            x->order[count[e]] = e;
-    if (!weir_vec_reserve(&events, n) || !weir_vec_reserve(&first, n) ||
-        !weir_vec_reserve(&live, n + 1ull)) {
-        weir_vec_free(&events);
-        weir_vec_free(&first);
-        weir_vec_free(&live);
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t e = x->order[i];
+    sort_events(x);
+    for (uint32_t i = 0; i < n && ok; i++) {
+        const uint32_t e = x->sorted[i];
         x->number[e] = i;
         events.at[i] = s->events.at[e];
         first.at[i] = s->first.at[e];
+        live.at[i] = s->live.at[x->at[e]]; /* a moved prefetch sees its new place's live bytes */
     }
-    for (uint32_t i = 0; i < n; i++)        /* a moved prefetch sees its new place's live bytes */
-        live.at[i] = s->live.at[x->at[x->order[i]]];
-    memcpy(s->events.at, events.at, n * sizeof *events.at);
-    memcpy(s->first.at, first.at, n * sizeof *first.at);
-    memcpy(s->live.at, live.at, n * sizeof *live.at);
-    weir_vec_free(&events);
-    weir_vec_free(&first);
-    weir_vec_free(&live);
-    for (uint32_t i = 0; i < s->ranges.n; i++) {
+    if (ok) {
+        memcpy(s->events.at, events.at, n * sizeof *events.at);
+        memcpy(s->first.at, first.at, n * sizeof *first.at);
+        memcpy(s->live.at, live.at, n * sizeof *live.at);
+    }
+    for (uint32_t i = 0; i < s->ranges.n && ok; i++) {
         weir_live_range *l = &s->ranges.at[i];
         l->first = l->before ? 0 : x->number[l->first];
         l->last = x->number[l->last];
     }
-    return true;
+    weir_vec_free(&events);
+    weir_vec_free(&first);
+    weir_vec_free(&live);
+    return ok;
 }
 
 typedef struct weir_clocks {
     double   compute, out, in;
+    double   busy;       /* seconds that compute ran; the rest it waited */
     double   due;        /* lockstep: when the copies issued before the last run are complete */
     uint32_t head, tail; /* ends of the queue `leaving` */
     uint32_t read;       /* number of offloads in x->number whose tensor still has readers */
@@ -185,27 +195,21 @@ typedef struct weir_clocks {
 /* Retires the oldest offload before event e. Returns the time at which its copy is complete. */
 static double retire_offload(weir_streamer *x, weir_clocks *c, uint32_t e)
 {
+    const double           done = x->start[c->head];
     const uint32_t         event = x->leaving[c->head++];
-    const uint32_t        *range = x->s->refs.at + x->s->first.at[event];
-    weir_live_range *const l = &x->s->ranges.at[range[0]];
+    weir_live_range *const l = &x->s->ranges.at[x->s->refs.at[x->s->first.at[event]]];
 
     c->leaving -= x->s->p->tensors.at[l->tensor].bytes;
     l->last = e > l->last + 1 ? e - 1 : l->last;
-    return x->ready[range[1]];
+    return done;
 }
 
 /* Returns when event e can begin, at `time` or later. Offloads complete by then free their bytes; e
  * waits for further ones as long as it does not fit. */
 static double free_memory(weir_streamer *x, weir_clocks *c, uint32_t e, double time)
 {
-    const weir_schedule *s = x->s;
-
-    while (c->head < c->tail) {
-        const double done = x->ready[s->refs.at[s->first.at[x->leaving[c->head]] + 1]];
-        if (done > time && fits(x, e, c->leaving))
-            break;
+    while (c->head < c->tail && (x->start[c->head] <= time || !fits(x, e, c->leaving)))
         time = later(time, retire_offload(x, c, e));
-    }
     return time;
 }
 
@@ -233,8 +237,10 @@ static void queue_offloads(weir_streamer *x, weir_clocks *c, uint32_t e)
 
     for (uint32_t i = 0; i < c->read; i++) {
         const uint32_t         out = x->number[i];
-        const weir_live_range *l = &x->s->ranges.at[x->s->refs.at[x->s->first.at[out]]];
+        const uint32_t        *range = x->s->refs.at + x->s->first.at[out];
+        const weir_live_range *l = &x->s->ranges.at[range[0]];
         if (l->last == e) {
+            x->start[c->tail] = x->ready[range[1]];
             x->leaving[c->tail++] = out;
             c->leaving += x->s->p->tensors.at[l->tensor].bytes;
         } else {
@@ -270,10 +276,11 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     } else if (v->kind == WEIR_EVENT_OFFLOAD) {
         begin = later(begin, c->out);
     }
-    const double seconds = weir_event_seconds(s->p, v), end = begin + seconds;
-    c->compute += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
-                      ? s->p->copy_interference * seconds
-                      : 0;
+    const double seconds = seconds_of(s->p, v), end = begin + seconds;
+    if (v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH)
+        c->compute += s->p->copy_interference * seconds;
+    else
+        c->busy += seconds;
     *(v->kind == WEIR_EVENT_OFFLOAD    ? &c->out
       : v->kind == WEIR_EVENT_PREFETCH ? &c->in
                                        : &c->compute) = end;
@@ -286,9 +293,11 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
 }
 
 /* Issues prefetches early, extends the live ranges of offloaded tensors to the end of their copies,
- * and sets s->time. Expects s->live without either effect; the caller recomputes it. */
-static bool run_streams(weir_schedule *s, size_t limit)
+ * and sets s->time. Expects s->live without either effect; the caller recomputes it. Stops with
+ * s->time infinite once compute has waited so long that the step takes more than `most` seconds. */
+static bool run_streams(weir_schedule *s, size_t limit, double most)
 {
+    const double  longest_wait = most - s->time; /* s->time: of all runs */
     weir_streamer x;
     weir_clocks   c = {0};
 
@@ -296,27 +305,32 @@ static bool run_streams(weir_schedule *s, size_t limit)
         return false;
     if (!s->lockstep) {
         issue_early(&x);
-        if (!reorder(&x))
+        if (x.moved > 0 && !reorder(&x))
             return false;
     }
     for (uint32_t i = 0; i < s->ranges.n; i++)
         x.ready[i] = 0;
-    for (uint32_t e = 0; e < s->events.n; e++)
+    for (uint32_t e = 0; e < s->events.n; e++) {
         step(&x, &c, e);
+        if (c.compute - c.busy > longest_wait) {
+            s->time = INFINITY;
+            return true;
+        }
+    }
     while (c.head < c.tail)
         (void)retire_offload(&x, &c, s->events.n);
     s->time = later(c.compute, later(c.out, c.in));
     return true;
 }
 
-bool weir_schedule_end_copies(weir_schedule *s, size_t limit)
+bool weir_schedule_end_copies(weir_schedule *s, size_t limit, double most)
 {
     if (!s->valid || s->copies + s->n_compressions == 0)
         return true;
-    return run_streams(s, limit) && weir_schedule_sum_live(s);
+    return run_streams(s, limit, most) && (isinf(s->time) || weir_schedule_sum_live(s));
 }
 
 bool weir_schedule_end(weir_schedule *s, size_t limit)
 {
-    return weir_schedule_end_runs(s) && weir_schedule_end_copies(s, limit);
+    return weir_schedule_end_runs(s) && weir_schedule_end_copies(s, limit, INFINITY);
 }

@@ -11,7 +11,8 @@
  * memory runs out or weir_progress_poll says stop. */
 bool weir_schedule_end(weir_schedule *s, size_t limit);
 
-/* Its second part, after weir_schedule_end_runs, for those who may need only the first. */
-bool weir_schedule_end_copies(weir_schedule *s, size_t limit);
+/* Its second part, after weir_schedule_end_runs, for those who may need only the first. Of a step
+ * that takes more than `most` seconds, s->time may be infinite and the rest left unfinished. */
+bool weir_schedule_end_copies(weir_schedule *s, size_t limit, double most);
 
 #endif

@@ -25,6 +25,12 @@ typedef enum weir_decision {
     WEIR_RECOMPUTE_EARLY      /* this value + s: WEIR_RECOMPUTE, s + 1 steps before the next use */
 } weir_decision;
 
+/* An interval that begins at the first run of an op. */
+typedef struct weir_interval_start {
+    uint32_t tensor, interval;
+    uint8_t  kept; /* what WEIR_KEEP does: a weir_kept */
+} weir_interval_start;
+
 /* A problem, its numbering of decisions, and the last schedule. Interval j of tensor k has number
  * first_interval[k] + j, with j from 0 (before the first use) to uses.n (after the last). */
 typedef struct weir_lower_state {
@@ -34,7 +40,9 @@ typedef struct weir_lower_state {
     weir_schedule           s;              /* the result of the last weir_lower */
     uint32_t               *first_interval; /* [tensors + 1] */
     uint32_t                intervals;
-    uint32_t               *next;      /* [tensors] number of the next use */
+    weir_interval_start    *starts;      /* [intervals] by op: those of inputs, then of outputs */
+    uint32_t               *first_start; /* [ops + 1] the first of each op */
+    uint32_t                op;          /* the op whose first run comes next */
     uint8_t                *offloaded; /* [tensors] 1: a resident tensor that starts on the host */
     uint32_t *early, *early_next;      /* linked lists: tensors to recompute early before each op */
     /* ops in one step of WEIR_RECOMPUTE_EARLY, which is coarse in long problems */
@@ -46,6 +54,23 @@ typedef struct weir_lower_state {
     double             extra; /* result: seconds beyond all ops run once */
     bool               valid; /* false: an op would run again too late, or without end */
 } weir_lower_state;
+
+/* Returns the number of the tensor's interval that contains `op`: of its uses before the op. */
+static inline uint32_t weir_interval_at(const weir_mem_problem *p, uint32_t tensor, uint32_t op)
+{
+    const weir_index_range uses = p->tensors.at[tensor].uses;
+    const uint32_t        *u = weir_refs(p, uses);
+    uint32_t               lo = 0, hi = uses.n;
+
+    while (lo < hi) {
+        const uint32_t mid = (lo + hi) / 2;
+        if (u[mid] < op)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
 
 /* Returns the number of decisions of a problem: uses + 1 for each tensor. */
 uint32_t weir_lower_intervals(const weir_mem_problem *p);
@@ -68,9 +93,10 @@ void weir_lower_free(weir_lower_state *w);
 bool weir_lower(weir_lower_state *w, const uint8_t *decisions);
 
 /* weir_lower in two parts. After the first, peak and extra are at most the final ones, and w->s is
- * not ended; a search that they suffice to reject the plan spares the second, the timing of
- * copies. */
+ * not ended; a search that they suffice to reject the plan spares the second, the timing of copies.
+ * That stops with an infinite w->extra, and w->s useless, once it shows that the plan takes more
+ * than `most` extra seconds. */
 bool weir_lower_runs(weir_lower_state *w, const uint8_t *decisions);
-bool weir_lower_copies(weir_lower_state *w);
+bool weir_lower_copies(weir_lower_state *w, double most);
 
 #endif

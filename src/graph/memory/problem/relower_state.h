@@ -88,18 +88,7 @@ static inline bool weir_relower_stays(const weir_relower *r, uint32_t tensor)
 /* Returns the number of the interval that contains stage s. */
 static inline uint32_t weir_relower_interval_at(const weir_relower *r, uint32_t tensor, uint32_t s)
 {
-    const weir_index_range uses = r->p->tensors.at[tensor].uses;
-    const uint32_t        *u = weir_refs(r->p, uses);
-    uint32_t               lo = 0, hi = uses.n;
-
-    while (lo < hi) {
-        const uint32_t mid = (lo + hi) / 2;
-        if (u[mid] < s)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return r->w->first_interval[tensor] + lo;
+    return r->w->first_interval[tensor] + weir_interval_at(r->p, tensor, s);
 }
 
 /* Prepares *r for the problem of `w`, which must outlive it. Returns false if memory runs out; the

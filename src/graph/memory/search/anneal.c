@@ -4,8 +4,8 @@
  * A move changes a few intervals, many of them the longest of a tensor; or the outputs of a window
  * of neighbouring ops; or exchanges an evicted interval for a kept one. With copies, a move lowers
  * the whole plan, in time linear in its events, unless it has no effect or what it needs at least
- * rejects it; with compression, all do. Eight rounds start from the best plan, each colder than the
- * one before. A temperature is extra time relative to the step (weir_search_objective). */
+ * rejects it; with compression, all do. Each round starts from the best plan, colder than the one
+ * before. A temperature is extra time relative to the step (weir_search_objective). */
 #include "graph/memory/search/anneal.h"
 
 #include <math.h>
@@ -200,44 +200,35 @@ static bool is_same(const weir_search_state *a)
 }
 
 /* Evaluates the changed plan and decides whether it replaces the one whose objective is *now, which
- * it then updates. What the plan needs at least suffices for most rejections; copies are timed for
- * the others. */
+ * it then updates. The worst acceptable objective is drawn first: what the plan needs at least
+ * suffices for most rejections, copies are timed for the others, and no further than needed. */
 static bool accept(weir_search_state *a, double temperature, double *now, bool *accepted)
 {
     static const double rounding = 1e-12; /* more than two sums of the same seconds differ by */
-    double              chance = -1;
 
     if (!weir_search_try_runs(a))
         return false;
-    if (is_same(a)) {
-        *accepted = true;
+    *accepted = is_same(a);
+    if (*accepted)
         return true;
-    }
-    const double least = weir_search_objective(a) - rounding;
-    if (least > *now) {
-        chance = weir_random_unit(a);
-        *accepted = chance < exp((*now - least) / temperature);
-        if (!*accepted)
-            return true;
-    }
-    if (!weir_search_try_copies(a))
+    const double worst = *now - temperature * log(weir_random_unit(a));
+    const double least = weir_search_objective(a);
+    if (least > worst + rounding)
+        return true;
+    if (!weir_search_try_copies(a, a->now.extra + (worst + rounding - least) * a->s->p->time))
         return false;
     const double then = weir_search_objective(a);
-    if (then > *now) {
-        chance = chance < 0 ? weir_random_unit(a) : chance;
-        *accepted = chance < exp((*now - then) / temperature);
-    } else {
-        *accepted = true;
-    }
+    *accepted = then <= worst;
     *now = *accepted ? then : *now;
     return true;
 }
 
 /* How the temperature falls and what the moves are. */
 typedef struct weir_cooling {
-    double warmth; /* factor of the first temperature */
-    double swaps;  /* share of moves that swap two decisions */
-    bool   free_offloads; /* each round begins with the offloads that cost nothing */
+    uint32_t rounds;
+    double   warmth; /* factor of the first temperature */
+    double   swaps;  /* share of moves that swap two decisions */
+    bool     free_offloads; /* each round begins with the offloads that cost nothing */
 } weir_cooling;
 
 static bool move(weir_search_state *a, const weir_cooling *how)
@@ -259,11 +250,10 @@ static bool begin_round(weir_search_state *a, const weir_cooling *how)
 
 static bool run_rounds(weir_search_state *a, uint64_t moves, const weir_cooling *how)
 {
-    enum { ROUNDS = 8 };
     weir_search   *s = a->s;
     /* temperatures: fractions of the step's time */
     const double   hot = how->warmth * (1e-2 + 0.5 / (s->p->ops.n + 1.0)), cold = 1e-5;
-    const uint64_t round = moves / ROUNDS + 1;
+    const uint64_t round = moves / how->rounds + 1;
     double         now = 0;
 
     for (uint64_t m = 0; m < moves && !weir_search_at_floor(s, a->best.peak); m++) {
@@ -299,7 +289,7 @@ static bool anneal(weir_search_state *a, uint64_t moves, const weir_cooling *how
 
 bool weir_search_anneal(weir_search_state *a, uint64_t moves)
 {
-    static const weir_cooling how = {.warmth = 1};
+    static const weir_cooling how = {.rounds = 8, .warmth = 1};
     return anneal(a, moves, &how);
 }
 
@@ -308,7 +298,8 @@ bool weir_search_refine(weir_search_state *a, uint64_t moves)
     /* Extra time per byte, both relative: a third of what a byte costs ResNet-50 at 35 % of its
      * memory. More would save bytes that tensors should use. */
     static const double       worth = 0.05;
-    static const weir_cooling how = {.warmth = 0.3, .swaps = 0.1, .free_offloads = true};
+    static const weir_cooling how = {
+        .rounds = 16, .warmth = 0.2, .swaps = 0.2, .free_offloads = true};
 
     a->unused_weight = worth;
     const bool ok = anneal(a, moves, &how);

@@ -3,22 +3,6 @@
 
 #include <math.h>
 
-uint32_t weir_interval_at(const weir_mem_problem *p, uint32_t tensor, uint32_t stage)
-{
-    const weir_index_range uses = p->tensors.at[tensor].uses;
-    const uint32_t        *u = weir_refs(p, uses);
-    uint32_t               lo = 0, hi = uses.n;
-
-    while (lo < hi) {
-        const uint32_t mid = (lo + hi) / 2;
-        if (u[mid] < stage)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* Do the tensor's own decisions make it available before op `stage` without another run? */
 static bool held_at(const weir_search_state *a, uint32_t tensor, uint32_t stage)
 {

@@ -5,10 +5,6 @@
 
 #include "graph/memory/search/search_state.h"
 
-/* Returns the interval of the tensor that spans op `stage`: the number of its uses before the
- * op. */
-uint32_t weir_interval_at(const weir_mem_problem *p, uint32_t tensor, uint32_t stage);
-
 /* Returns whether decision d is possible for interval j of the tensor and allowed by a->levers. */
 bool weir_candidate_possible(const weir_search_state *a, uint32_t tensor, uint32_t j,
                              weir_decision d);

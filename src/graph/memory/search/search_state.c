@@ -75,12 +75,12 @@ bool weir_search_try_runs(weir_search_state *a)
     return true;
 }
 
-bool weir_search_try_copies(weir_search_state *a)
+bool weir_search_try_copies(weir_search_state *a, double most)
 {
     if (a->in_steps)
         return true;
     if ((a->screens && !weir_lower_runs(&a->s->lowered, a->decisions)) ||
-        !weir_lower_copies(&a->s->lowered))
+        !weir_lower_copies(&a->s->lowered, most))
         return false;
     read_lowered(a);
     return true;
@@ -88,7 +88,7 @@ bool weir_search_try_copies(weir_search_state *a)
 
 bool weir_search_try(weir_search_state *a)
 {
-    return weir_search_try_runs(a) && weir_search_try_copies(a);
+    return weir_search_try_runs(a) && weir_search_try_copies(a, INFINITY);
 }
 
 bool weir_search_take_back(weir_search_state *a)

@@ -110,9 +110,10 @@ bool   weir_search_try(weir_search_state *a);
 
 /* weir_search_try in two parts: after the first, a->now is what the plan needs at least. While
  * a->screens is set, which needs a->can_screen and then weir_search_evaluate, the first part takes
- * time for what has changed alone, and does not change s->lowered. */
+ * time for what has changed alone, and does not change s->lowered. The second part may stop once
+ * the plan is known to take more than `most` extra seconds; a->now.extra is then infinite. */
 bool   weir_search_try_runs(weir_search_state *a);
-bool   weir_search_try_copies(weir_search_state *a);
+bool   weir_search_try_copies(weir_search_state *a, double most);
 
 bool   weir_search_take_back(weir_search_state *a);
 
