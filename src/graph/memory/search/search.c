@@ -4,8 +4,8 @@
  * A line of search starts with the best of three greedy plans (greedy.c) and the caller's seed,
  * takes evictions back where possible, and continues with annealing (anneal.c). With several levers
  * there are three lines: recomputation alone, which is fast and often best; all levers; and all
- * levers once more from the better of the two. So allowing more levers never gives a worse plan. At
- * a link a last line refines the best plan.
+ * levers once more from the better of the two, which at a link is refined. So allowing more levers
+ * never gives a worse plan.
  *
  * If the budget is proven infeasible, only the peak counts, and the bound says when no plan is
  * lower. One line with all levers is then enough: greedy plans for the budget, greedy plans for the
@@ -153,12 +153,21 @@ static void begin_at_best(weir_search_state *a)
     a->best.extra = s->best_extra;
 }
 
-/* Improves the answer so far where there is a link. */
-static bool refine(weir_search_state *a, unsigned levers)
+/* Runs the lines with all levers. At a link, refining improves the answer so far more than
+ * annealing does, and most moves are timed copies, which take longer than other moves. */
+static bool run_all_levers(weir_search_state *a, unsigned levers)
 {
+    weir_search *s = a->s;
+    const bool   offloads = levers & WEIR_LEVER_OFFLOAD;
+
+    if (!run_line(a, levers, s->moves / (offloads ? 8 : 4)))
+        return false;
+    if (s->best_extra <= 0 && s->best_peak <= s->budget)
+        return true;
     weir_search_open_line(a, levers);
     begin_at_best(a);
-    const bool ok = weir_search_refine(a, a->s->moves);
+    const bool ok = offloads ? weir_search_refine(a, s->moves * 2 / 5)
+                             : weir_search_anneal(a, s->moves - s->moves / 4);
     weir_search_close_line(a);
     return ok;
 }
@@ -182,15 +191,7 @@ static bool run(weir_search_state *a)
         return false;
     if (s->best_extra <= 0 && s->best_peak <= s->budget)
         return true;
-    if (!run_line(a, levers, s->moves / 4))
-        return false;
-    begin_at_best(a);
-    if (s->best_extra <= 0 && s->best_peak <= s->budget)
-        return true;
-    if (!weir_search_anneal(a, s->moves - s->moves / 4))
-        return false;
-    weir_search_close_line(a);
-    return s->best_extra <= 0 || !(levers & WEIR_LEVER_OFFLOAD) || refine(a, levers);
+    return run_all_levers(a, levers);
 }
 
 /* Sets s->floor to a proven lower bound if some op by itself needs more than the budget. */
