@@ -23,7 +23,7 @@
 #include "graph/memory/problem/lower.h"
 
 #define MAGIC   0x6e616c5072696557u
-#define VERSION 3u
+#define VERSION 4u
 
 enum { MOST_PLANS = 1024 };
 

@@ -68,8 +68,10 @@ weir_status weir_portfolio_make(const weir_mem_problem *p, weir_portfolio_plan b
     return status;
 }
 
-/* *height receives the height of the schedule's placement if the job asks for addresses, else 0. */
-static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, size_t *height)
+/* *height receives the height of the schedule's placement if the job asks for addresses, else 0.
+ * quick: gives up where a long search for offsets would follow. */
+static weir_status height_of(const weir_policy_job *job, const weir_schedule *s, bool quick,
+                             size_t *height)
 {
     const size_t align = job->align ? job->align : 1;
     weir_offsets offsets = {0};
@@ -77,15 +79,16 @@ static weir_status height_of(const weir_policy_job *job, const weir_schedule *s,
 
     if (job->addresses > 0)
         status = weir_assign_offsets_within(s, align, job->addresses, &offsets);
-    if (status == WEIR_OK && offsets.height > job->addresses)
+    if (status == WEIR_OK && offsets.height > job->addresses && !quick)
         status = weir_assign_offsets(s, align, NULL, &offsets);
     *height = offsets.height;
     weir_offsets_free(&offsets);
     return status;
 }
 
-/* The policy's plan becomes the best one if it fits and is faster. */
-static weir_status try_policy(const weir_policy_job *job, uint32_t entry, weir_portfolio *r)
+/* The policy's plan becomes the best one if it fits and is faster. quick: as in height_of. */
+static weir_status try_policy(const weir_policy_job *job, uint32_t entry, bool quick,
+                              weir_portfolio *r)
 {
     enum { TRIES = 4 };
     weir_policy_job own = job_for(job->p, (weir_portfolio_plan){entry, job->limit}, job->align);
@@ -98,7 +101,7 @@ static weir_status try_policy(const weir_policy_job *job, uint32_t entry, weir_p
         if (status != WEIR_OK || !own.s.valid || own.s.peak > job->limit ||
             (r->found && own.s.time >= r->s.time))
             break;
-        status = height_of(job, &own.s, &height);
+        status = height_of(job, &own.s, quick, &height);
         if (status == WEIR_OK && height <= job->addresses) {
             weir_schedule_free(&r->s);
             *r = (weir_portfolio){
@@ -122,17 +125,17 @@ weir_status weir_portfolio_run(const weir_policy_job *job, weir_portfolio *r)
     enum { FIRST = 3 }; /* dtr:local, which finds some plan in milliseconds */
 
     *r = (weir_portfolio){0};
-    WEIR_TRY(try_policy(job, FIRST + 1, r));
+    WEIR_TRY(try_policy(job, FIRST + 1, true, r));
     for (uint32_t i = 0; i < RECOMPUTING; i++)
         if (i != FIRST)
-            WEIR_TRY(try_policy(job, i + 1, r));
+            WEIR_TRY(try_policy(job, i + 1, false, r));
     return WEIR_OK;
 }
 
 weir_status weir_portfolio_run_offload(const weir_policy_job *job, weir_portfolio *r)
 {
     for (uint32_t i = RECOMPUTING; i < ENTRIES; i++)
-        WEIR_TRY(try_policy(job, i + 1, r));
+        WEIR_TRY(try_policy(job, i + 1, false, r));
     return WEIR_OK;
 }
 

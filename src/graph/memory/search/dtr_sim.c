@@ -138,6 +138,7 @@ const weir_dtr_neighborhood *weir_dtr_sim_neighborhood(weir_dtr_sim *v, uint32_t
 {
     weir_dtr_neighborhood *const n = &v->near[tensor];
 
+    v->asks_near = true;
     if (n->known)
         return n;
     *n = (weir_dtr_neighborhood){.known = true};
@@ -157,24 +158,32 @@ const weir_dtr_neighborhood *weir_dtr_sim_neighborhood(weir_dtr_sim *v, uint32_t
     return n;
 }
 
-/* Invalidates the neighborhoods that contain the tensor, which was just restored or evicted. */
+static void forget(weir_dtr_sim *v, weir_index_range tensors)
+{
+    for (uint32_t k = 0; k < tensors.n; k++)
+        v->near[weir_refs(v->p, tensors)[k]].known = false;
+}
+
+/* Invalidates the neighborhoods that contain the tensor, which was just restored or evicted: those
+ * of tensors made from it and of tensors it was made from, through evicted ones alone. */
 static void invalidate_neighbors(weir_dtr_sim *v, uint32_t tensor)
 {
+    const weir_mem_problem *p = v->p;
+
+    if (!v->asks_near)
+        return;
+    v->near[tensor].known = false;
     begin_at(v, tensor);
     for (uint32_t i = 0; i < v->stack.n; i++) {
-        const uint32_t   x = v->stack.at[i];
-        const weir_index_range in = v->p->ops.at[v->p->tensors.at[x].producer].in,
-                               uses = v->p->tensors.at[x].uses;
-        v->near[x].known = false;
-        for (uint32_t k = 0; k < in.n; k++)
-            v->near[weir_refs(v->p, in)[k]].known = false;
-        for (uint32_t j = 0; j < uses.n && weir_refs(v->p, uses)[j] < v->done; j++) {
-            const weir_index_range out = v->p->ops.at[weir_refs(v->p, uses)[j]].out;
-            for (uint32_t k = 0; k < out.n; k++)
-                v->near[weir_refs(v->p, out)[k]].known = false;
-        }
-        visit_above(v, x);
-        visit_below(v, x);
+        forget(v, p->ops.at[p->tensors.at[v->stack.at[i]].producer].in);
+        visit_above(v, v->stack.at[i]);
+    }
+    begin_at(v, tensor);
+    for (uint32_t i = 0; i < v->stack.n; i++) {
+        const weir_index_range uses = p->tensors.at[v->stack.at[i]].uses;
+        for (uint32_t j = 0; j < uses.n && weir_refs(p, uses)[j] < v->done; j++)
+            forget(v, p->ops.at[weir_refs(p, uses)[j]].out);
+        visit_below(v, v->stack.at[i]);
     }
 }
 

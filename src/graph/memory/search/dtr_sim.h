@@ -42,6 +42,7 @@ typedef struct weir_dtr_sim {
     uint32_t                *locks;      /* [tensors] pending runs that read it; > 0: pinned */
     double                  *used;       /* [tensors] clock when it was last read or made */
     weir_dtr_neighborhood   *near;       /* [tensors] */
+    bool                     asks_near;  /* the score asks for neighborhoods: some may be known */
     uint32_t                *class_of;   /* [tensors] its node in class_nodes, once evicted */
     uint32_t                *place;      /* [tensors] its index in `there` */
     /* marks of the traversals; barred: of this eviction */
