@@ -78,8 +78,8 @@ typedef struct weir_progress {
     double      fraction;      /* of the part that is done, from 0 to 1; -1: unknown */
     double      seconds;       /* since planning began */
     uint64_t    plans;         /* schedules tried so far */
-    size_t      best_bytes;    /* live bytes of the best plan that the search at work has found; 0:
-                                * none yet */
+    size_t      best_bytes;    /* live bytes of the whole step by the best plan that the search at
+                                * work has found, which may exceed the budget; 0: none yet */
     double      best_extra_ms; /* that this plan adds to a step */
 } weir_progress;
 

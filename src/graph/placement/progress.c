@@ -61,10 +61,16 @@ void weir_progress_tried(void)
         watch->now.plans++;
 }
 
+void weir_progress_fixed(size_t bytes)
+{
+    if (watch)
+        watch->fixed = bytes;
+}
+
 void weir_progress_best(size_t bytes, double seconds)
 {
     if (watch) {
-        watch->now.best_bytes = bytes;
+        watch->now.best_bytes = watch->fixed + bytes;
         watch->now.best_extra_ms = seconds * 1e3;
     }
 }

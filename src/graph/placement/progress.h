@@ -14,6 +14,7 @@ typedef struct weir_progress_watch {
     void                       *context;
     weir_progress               now;
     double                      began;      /* seconds of weir_now */
+    size_t                      fixed;      /* bytes that no plan counts */
     bool                        stopped;
     struct weir_progress_watch *outer;      /* of a planner that this one runs inside of */
 } weir_progress_watch;
@@ -36,6 +37,9 @@ void weir_progress_share(uint64_t done, uint64_t all);
 
 /* Another plan was tried. */
 void weir_progress_tried(void);
+
+/* Bytes that every plan from now on needs besides those that weir_progress_best is told. */
+void weir_progress_fixed(size_t bytes);
 
 /* The best plan so far: live bytes, and the seconds that it adds to a step. */
 void weir_progress_best(size_t bytes, double seconds);

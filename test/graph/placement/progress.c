@@ -24,6 +24,7 @@ CASE(without_a_watch_everything_goes_on)
     weir_progress_phase("search");
     weir_progress_share(1, 2);
     weir_progress_tried();
+    weir_progress_fixed(2);
     weir_progress_best(3, 4);
     CHECK(weir_progress_poll());
 }
@@ -42,11 +43,14 @@ CASE(a_watch_is_told)
     CHECK(weir_progress_poll() && t.last.plans == 1 && t.last.best_bytes == 100);
     CHECK(t.last.fraction == 0.25 && t.last.best_extra_ms == 500);
     CHECK_TEXT(t.last.phase, "search");
+    weir_progress_fixed(11);
+    weir_progress_best(100, 0.5);
+    CHECK(weir_progress_poll() && t.last.best_bytes == 111);
     weir_progress_share(1, 0);
     weir_progress_phase("placement");
     CHECK(weir_progress_poll() && t.last.fraction < 0);
     CHECK_OK(weir_progress_end(&w, "f", WEIR_OK));
-    CHECK(weir_progress_poll() && t.calls == 3);
+    CHECK(weir_progress_poll() && t.calls == 4);
 }
 
 CASE(a_false_answer_holds)

@@ -29,6 +29,7 @@
 #include "graph/memory/policies/auto.h"
 #include "graph/memory/policies/table.h"
 #include "graph/memory/search/request.h"
+#include "graph/placement/progress.h"
 
 /* The budget "auto" now. */
 static size_t free_bytes(const weir_device *d)
@@ -220,6 +221,7 @@ static weir_status make_planned(weir_budget_context *f, size_t budget,
         weir_mem_problem_from_graph(f->g, NULL, inplace, f->movable, &f->problem, &f->tensor_of));
     f->resident = weir_plan_resident(f->g) - weir_budget_context_movable(f);
     f->arena_limit = budget > f->resident ? budget - f->resident : 0;
+    weir_progress_fixed(f->resident);
     weir_mem_problem_set_rates(&f->problem, f->g->dev);
     WEIR_TRY(open_cache(f, options));
     if (!options->measure)

@@ -222,6 +222,7 @@ static weir_status plan(const weir_stepfile *o, const weir_stepfile_options *how
     WEIR_TRY(weir_policy_find(how->policy, &f.policy, &f.variant));
     for (uint32_t k = p->tensors.n; k < o->problem.tensors.n; k++)
         l.base += (o->problem.tensors.at[k].bytes + l.align - 1) & ~(l.align - 1);
+    weir_progress_fixed(l.base);
     const size_t budget = how->budget ? stats->budget_bytes : SIZE_MAX;
     f.limit = budget > l.base ? budget - l.base : 0;
     l.within = how->budget && f.limit > 0;
