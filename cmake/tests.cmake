@@ -121,6 +121,8 @@ if(Python3_FOUND)
     add_test(NAME env COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_env.py)
     add_test(NAME link
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_link.py ${CMAKE_BINARY_DIR})
+    add_test(NAME vectors
+        COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/systems/check_vectors.py ${CMAKE_BINARY_DIR})
     add_test(NAME check_python
         COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/test/check_python.py)
     add_test(NAME upgrade

@@ -2,13 +2,13 @@
 # run.sh - builds Weir and runs every test; the last line is "N passed, N failed".
 #
 # Usage: run.sh [PART...]. Parts are core planner device op graph model programs cuda emulated
-# tool examples install python onnx wheel bench docs docs-long truth tree link env check_python
-# upgrade special optim torch mpi memory_faults drawn_faults one_hash aarch64; docs-long, which
-# builds in a fresh clone, torch, which installs PyTorch, and aarch64, which needs a cross compiler
-# and an emulator, run only where they are named. "graph/4" is a quarter of the cases of test_graph,
-# which one WEIR_SEED draws; "docs-long/4" is README and a quarter of the other long pages. Works
-# from any folder and a clean clone. Each part ends with a line "part: N passed, N failed"; a part
-# that crashes, hangs or omits that line counts as one more failure.
+# tool examples install python onnx wheel bench docs docs-long truth tree link vectors env
+# check_python upgrade special optim torch mpi memory_faults drawn_faults one_hash aarch64;
+# docs-long, which builds in a fresh clone, torch, which installs PyTorch, and aarch64, which needs
+# a cross compiler and an emulator, run only where they are named. "graph/4" is a quarter of the
+# cases of test_graph, which one WEIR_SEED draws; "docs-long/4" is README and a quarter of the other
+# long pages. Works from any folder and a clean clone. Each part ends with a line "part: N passed,
+# N failed"; a part that crashes, hangs or omits that line counts as one more failure.
 # Environment: WEIR_SEED, and the variables of cmake/setup.sh.
 set -u
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
@@ -80,6 +80,7 @@ script() {
     upgrade) part check_upgrade python3 test/check_upgrade.py ;;
     tree) part check_tree python3 test/check_tree.py ;;
     link) part check_link python3 test/check_link.py "$build" ;;
+    vectors) part check_vectors python3 test/systems/check_vectors.py "$build" ;;
     env) part check_env python3 test/check_env.py ;;
     docs) part docs python3 test/docs.py --build "$build" ;;
     docs-long | docs-long/*)        # README, which builds, and a share of the other long pages
@@ -108,10 +109,10 @@ if [ $# -eq 0 ]; then
     set -- core planner device op graph model programs cuda emulated tool examples install python \
         onnx wheel memory_faults drawn_faults one_hash mpi
     if command -v python3 >/dev/null 2>&1; then
-        set -- "$@" bench docs truth tree link env check_python upgrade special optim
+        set -- "$@" bench docs truth tree link vectors env check_python upgrade special optim
     else
-        echo "bench, docs, truth, tree, link, env, check_python, upgrade, special, optim: left" \
-            "out, there is no python3"
+        echo "bench, docs, truth, tree, link, vectors, env, check_python, upgrade, special," \
+            "optim: left out, there is no python3"
     fi
 fi
 for wanted in "$@"; do
