@@ -28,7 +28,7 @@ typedef enum weir_decision {
 /* An interval that begins at the first run of an op. */
 typedef struct weir_interval_start {
     uint32_t tensor, interval;
-    uint8_t  kept; /* what WEIR_KEEP does: a weir_kept */
+    uint8_t  kept; /* what WEIR_KEEP does (lower.c) */
 } weir_interval_start;
 
 /* A problem, its numbering of decisions, and the last schedule. Interval j of tensor k has number
