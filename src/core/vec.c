@@ -5,10 +5,8 @@
 
 #include "core/status.h"
 
-bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size)
+bool weir_vec_grow_(void **at, uint32_t *cap, uint64_t n, size_t size)
 {
-    if (n <= *cap)
-        return true;
     uint64_t capacity = *cap < 4 ? 8 : (uint64_t)*cap * 2;
     if (capacity < n)
         capacity = n;

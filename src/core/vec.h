@@ -15,9 +15,15 @@
         uint32_t n, cap;                                                                           \
     }
 
-/* Grows the capacity to at least n elements of `size` bytes; on failure returns false (ERR_NOMEM
- * remembered) and leaves the array as it was. */
-bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size);
+/* Grows the capacity to at least n elements of `size` bytes, which are more than it has; on failure
+ * returns false (ERR_NOMEM remembered) and leaves the array as it was. */
+bool weir_vec_grow_(void **at, uint32_t *cap, uint64_t n, size_t size);
+
+/* The same for any n. */
+static inline bool weir_vec_reserve_(void **at, uint32_t *cap, uint64_t n, size_t size)
+{
+    return n <= *cap || weir_vec_grow_(at, cap, n, size);
+}
 
 #define weir_vec_reserve(v, count)                                                                 \
     weir_vec_reserve_((void **)&(v)->at, &(v)->cap, (uint64_t)(count), sizeof *(v)->at)

@@ -60,12 +60,6 @@ static double earlier(double a, double b)
     return a < b ? a : b;
 }
 
-/* Most events are runs. */
-static double seconds_of(const weir_mem_problem *p, const weir_event *v)
-{
-    return v->kind == WEIR_EVENT_RUN ? p->ops.at[v->what].time : weir_event_seconds(p, v);
-}
-
 static bool fits(const weir_streamer *x, uint32_t e, size_t more)
 {
     return (size_t)x->s->live.at[e] + more <= x->limit;
@@ -109,7 +103,7 @@ static void issue_early(weir_streamer *x)
         x->start[e] = time;
         time += v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH
                     ? 0
-                    : seconds_of(s->p, v);
+                    : weir_event_seconds(s->p, v);
     }
     find_earliest(x);
     memset(x->leaving, 0xff, s->events.n * sizeof *x->leaving);
@@ -276,7 +270,7 @@ static void step(weir_streamer *x, weir_clocks *c, uint32_t e)
     } else if (v->kind == WEIR_EVENT_OFFLOAD) {
         begin = later(begin, c->out);
     }
-    const double seconds = seconds_of(s->p, v), end = begin + seconds;
+    const double seconds = weir_event_seconds(s->p, v), end = begin + seconds;
     if (v->kind == WEIR_EVENT_OFFLOAD || v->kind == WEIR_EVENT_PREFETCH)
         c->compute += s->p->copy_interference * seconds;
     else

@@ -213,8 +213,7 @@ static bool restore_inputs(weir_lower_state *w, uint32_t i)
     const uint32_t    *in = weir_refs(w->p, t->in);
 
     for (uint32_t k = 0; k < t->in.n && w->valid; k++)
-        if (!weir_schedule_has(&w->s, in[k], WEIR_FORM_PLAIN) && !is_readable(w, t, in[k]) &&
-            !restore(w, in[k], i))
+        if (!is_readable(w, t, in[k]) && !restore(w, in[k], i))
             return false;
     return true;
 }

@@ -85,23 +85,15 @@ static void read_range(weir_schedule *s, uint32_t range, uint32_t e)
     s->refs.at[s->refs.n++] = range;
 }
 
-/* Makes room for the references and live ranges of a run. */
-static bool reserve_run(weir_schedule *s, const weir_mem_op *t)
-{
-    const uint64_t refs = (uint64_t)s->refs.n + t->in.n + t->out.n;
-    const uint64_t ranges = (uint64_t)s->ranges.n + t->out.n;
-
-    return (refs <= s->refs.cap || weir_vec_reserve(&s->refs, refs)) &&
-           (ranges <= s->ranges.cap || weir_vec_reserve(&s->ranges, ranges));
-}
-
 bool weir_schedule_run(weir_schedule *s, uint32_t op, bool recomputed)
 {
     const weir_mem_op *t = &s->p->ops.at[op];
     const uint32_t    *in = weir_refs(s->p, t->in), *out = weir_refs(s->p, t->out);
     const uint32_t     e = s->events.n;
 
-    if (!add_event(s, WEIR_EVENT_RUN, op, recomputed) || !reserve_run(s, t))
+    if (!add_event(s, WEIR_EVENT_RUN, op, recomputed) ||
+        !weir_vec_reserve(&s->refs, (uint64_t)s->refs.n + t->in.n + t->out.n) ||
+        !weir_vec_reserve(&s->ranges, (uint64_t)s->ranges.n + t->out.n))
         return false;
     for (uint32_t i = 0; i < t->in.n; i++) {
         uint32_t range = weir_schedule_range(s, in[i], WEIR_FORM_PLAIN);
@@ -185,10 +177,8 @@ uint32_t weir_schedule_first_run(const weir_schedule *s, uint32_t event)
     return event < s->events.n ? s->events.at[event].what : s->p->ops.n - 1;
 }
 
-double weir_event_seconds(const weir_mem_problem *p, const weir_event *e)
+double weir_copy_seconds(const weir_mem_problem *p, const weir_event *e)
 {
-    if (e->kind == WEIR_EVENT_RUN)
-        return p->ops.at[e->what].time;
     const weir_mem_tensor *k = &p->tensors.at[e->what];
     switch ((weir_event_kind)e->kind) {
     case WEIR_EVENT_OFFLOAD:

@@ -146,7 +146,13 @@ void weir_schedule_ends(const weir_schedule *s, const uint8_t *skip, uint32_t *f
 /* Returns the op of the first run that event `event` is, or that it precedes. */
 uint32_t weir_schedule_first_run(const weir_schedule *s, uint32_t event);
 
-/* Returns the seconds that an event takes on its stream, by the problem's times and bandwidths. */
-double weir_event_seconds(const weir_mem_problem *p, const weir_event *e);
+/* Returns the seconds that an event other than a run takes, by the problem's bandwidths. */
+double weir_copy_seconds(const weir_mem_problem *p, const weir_event *e);
+
+/* Returns the seconds that an event takes on its stream. Most events are runs. */
+static inline double weir_event_seconds(const weir_mem_problem *p, const weir_event *e)
+{
+    return e->kind == WEIR_EVENT_RUN ? p->ops.at[e->what].time : weir_copy_seconds(p, e);
+}
 
 #endif
