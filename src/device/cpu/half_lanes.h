@@ -1,5 +1,6 @@
-/* half_lanes.h - conversions of four and eight halves at a time, for files that are compiled once
- * per instruction set. The bits are those of core/half.h; F16C has instructions for f16. */
+/* half_lanes.h - conversions of four, eight and sixteen halves at a time, for files that are
+ * compiled once per instruction set. The bits are those of core/half.h; F16C has instructions for
+ * f16. */
 #ifndef WEIR_DEVICE_CPU_HALF_LANES_H
 #define WEIR_DEVICE_CPU_HALF_LANES_H
 
@@ -122,23 +123,22 @@ static inline void weir_round_sixteen_f16(float *x)
 
 /* ---- whole vectors of a row: they return how many elements those are ---- */
 
-#define HALF_VECTORS(id)                                                                           \
-    static inline int64_t weir_widen_vectors_##id(int64_t n, float *to, const uint16_t *from)      \
+#define CONVERT_VECTORS(way, id, to_type, from_type)                                               \
+    static inline int64_t weir_##way##_vectors_##id(int64_t n, to_type *to, const from_type *from) \
     {                                                                                              \
         int64_t i = 0;                                                                             \
-        SIXTEENS(i, n, weir_widen_sixteen_##id(to + i, from + i));                                 \
+        SIXTEENS(i, n, weir_##way##_sixteen_##id(to + i, from + i));                               \
         for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
-            weir_widen_lanes_##id(to + i, from + i);                                               \
+            weir_##way##_lanes_##id(to + i, from + i);                                             \
         return i;                                                                                  \
-    }                                                                                              \
-    static inline int64_t weir_narrow_vectors_##id(int64_t n, uint16_t *to, const float *from)     \
-    {                                                                                              \
-        int64_t i = 0;                                                                             \
-        SIXTEENS(i, n, weir_narrow_sixteen_##id(to + i, from + i));                                \
-        for (; i + HALF_LANES <= n; i += HALF_LANES)                                               \
-            weir_narrow_lanes_##id(to + i, from + i);                                              \
-        return i;                                                                                  \
-    }                                                                                              \
+    }
+CONVERT_VECTORS(widen, f16, float, uint16_t)
+CONVERT_VECTORS(widen, bf16, float, uint16_t)
+CONVERT_VECTORS(narrow, f16, uint16_t, float)
+CONVERT_VECTORS(narrow, bf16, uint16_t, float)
+#undef CONVERT_VECTORS
+
+#define ROUND_VECTORS(id)                                                                          \
     static inline int64_t weir_round_vectors_##id(int64_t n, float *x)                             \
     {                                                                                              \
         uint16_t half[HALF_LANES];                                                                 \
@@ -150,9 +150,9 @@ static inline void weir_round_sixteen_f16(float *x)
         }                                                                                          \
         return i;                                                                                  \
     }
-HALF_VECTORS(f16)
-HALF_VECTORS(bf16)
-#undef HALF_VECTORS
+ROUND_VECTORS(f16)
+ROUND_VECTORS(bf16)
+#undef ROUND_VECTORS
 #undef SIXTEENS
 
 /* ---- four ---- */

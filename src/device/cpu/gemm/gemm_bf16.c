@@ -56,9 +56,9 @@ static inline __m512i upper_of_float(const float *from, __mmask16 mask)
 static inline __m512i pairs_of_halves(const uint16_t *even, __mmask16 e, const uint16_t *odd,
                                       __mmask16 o)
 {
-    static const uint16_t order[2 * WEIR_MASK_LANES] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                              21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                              11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    static const uint16_t order[2 * WEIR_MASK_LANES] = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i both = _mm512_inserti64x4(
         _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(e, even)), _mm256_maskz_loadu_epi16(o, odd),
         1);

@@ -25,9 +25,9 @@ typedef void (*weir_gemm_pack_fn)(void *dst, int width, int count, int64_t k, co
 
 /* The kernels of one element type and instruction set. Strip:
  * nr columns of op(B), k x nr, row by row, padded with zeros to nr columns. Panel: up to mr rows of
- * op(A), column by column, without padding. An element of A or B has
- * k_step neighbours in depth, in which its strides and k are counted: one number, or a pair of
- * halves, which takes the place of a float. */
+ * op(A), column by column, without padding. An element of A or B has k_step neighbours in depth, in
+ * which its strides and k are counted: one number, or a pair of halves, which takes the place of a
+ * float. */
 typedef struct weir_gemm_kernel {
     int mr, nr, k_step;
     /* C[rows][cols] (+)= A B for rows <= mr, cols <= nr. Element (i,p) of A is a[i*rs + p*cs];
